@@ -1,0 +1,81 @@
+//! What can be wrong with the input, said so that a user can mend it.
+
+use thiserror::Error;
+
+/// A grid, map, set of readings or option that cannot be used.
+#[derive(Debug, Error, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum InputError {
+    /// No cells at all, or more than any real survey has.
+    #[error(
+        "a grid of {rows} x {cols} cells is not possible: both sides must be at least 1 and their product at most {most}"
+    )]
+    GridSize { rows: usize, cols: usize, most: usize },
+    /// Cell size not a positive number.
+    #[error("a cell of {cell_m} m is not possible: give a positive number of metres")]
+    CellSize { cell_m: f64 },
+    /// An array whose shape does not fit the others.
+    #[error("{what} has shape {found:?}, expected {expected:?}")]
+    Shape { what: &'static str, found: Vec<usize>, expected: Vec<usize> },
+    /// A map or reading that is negative or infinite.
+    #[error("{what} at {place} is {value}: power must be finite and not negative")]
+    Power { what: &'static str, place: String, value: f64 },
+    /// A frequency that is not a positive finite number.
+    #[error("frequency of band {band} is {value} Hz: it must be positive")]
+    Frequency { band: usize, value: f64 },
+    /// A sensor outside the grid.
+    #[error(
+        "sensor {sensor} at row {row}, col {col} is off the {rows} x {cols} grid: give a larger grid or remove the sensor"
+    )]
+    OffGrid { sensor: usize, row: i64, col: i64, rows: usize, cols: usize },
+    /// Two sensors in one cell where that is not allowed.
+    #[error("sensors {first} and {second} share the cell at row {row}, col {col}: merge them")]
+    DuplicateCell { first: usize, second: usize, row: usize, col: usize },
+    /// Fewer than two sensors.
+    #[error("{found} sensor(s): a map needs readings from at least 2 cells")]
+    TooFewSensors { found: usize },
+    /// No bands.
+    #[error("the readings have no bands")]
+    NoBands,
+    /// A band that no sensor has read.
+    #[error("band {band} has no reading at any sensor: remove the band")]
+    EmptyBand { band: usize },
+    /// Nothing but zeros.
+    #[error("all readings are zero: there is no signal to map (check the unit)")]
+    AllZero,
+    /// A quantiser that cannot be used.
+    #[error("quantiser: {0}")]
+    Quantiser(String),
+    /// A level outside the quantiser's range.
+    #[error(
+        "level {level} of sensor {sensor}, band {band} is out of range: {edges} edges make levels 0 to {edges} (255 = missing)"
+    )]
+    Level { level: u8, sensor: usize, band: usize, edges: usize },
+    /// A scenario or layout that cannot be made.
+    #[error("{0}")]
+    Request(String),
+    /// An option that the method does not have.
+    #[error("method {method} has no option '{option}': it has {known}")]
+    UnknownOption { method: &'static str, option: String, known: String },
+    /// An option whose value cannot be used.
+    #[error("option {option}={value} of method {method}: {expected}")]
+    OptionValue { method: &'static str, option: String, value: String, expected: String },
+    /// A method that does not exist.
+    #[error("there is no method '{name}': choose one of {known}")]
+    UnknownMethod { name: String, known: String },
+}
+
+/// Why an estimate did not come about.
+#[derive(Debug, Error, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum EstimateError {
+    /// The request or the readings cannot be used.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The progress callback asked to stop.
+    #[error("stopped before the estimate was finished")]
+    Cancelled,
+    /// The numbers went wrong: a matrix that is not positive definite, a fit that diverged.
+    #[error("{0}")]
+    Numerical(String),
+}

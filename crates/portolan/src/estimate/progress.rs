@@ -1,0 +1,29 @@
+//! Progress out, cancel in: one callback does both.
+
+use crate::error::EstimateError;
+
+/// Wraps a callback that is told the fraction done (0 to 1) and answers whether to go on.
+#[derive(Clone, Copy)]
+pub struct Progress<'a> {
+    callback: &'a (dyn Fn(f64) -> bool + Sync),
+}
+
+impl<'a> Progress<'a> {
+    pub fn new(callback: &'a (dyn Fn(f64) -> bool + Sync)) -> Self {
+        Self { callback }
+    }
+
+    /// Nobody watches, nobody cancels.
+    pub fn silent() -> Progress<'static> {
+        Progress { callback: &|_| true }
+    }
+
+    /// Reports that `done` of `total` is done; fails if the job was cancelled.
+    pub fn report(&self, done: usize, total: usize) -> Result<(), EstimateError> {
+        if (self.callback)(done as f64 / total.max(1) as f64) {
+            Ok(())
+        } else {
+            Err(EstimateError::Cancelled)
+        }
+    }
+}

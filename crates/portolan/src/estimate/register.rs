@@ -1,0 +1,52 @@
+//! The register of methods: a new method is one file and one line here.
+
+use super::{Estimator, OptionSpec, Options};
+use crate::error::InputError;
+
+type Build = fn(&Options) -> Result<Box<dyn Estimator>, InputError>;
+
+/// A method by name, with what it does and what it can be told.
+pub struct Method {
+    pub name: &'static str,
+    pub summary: &'static str,
+    options: &'static [&'static [OptionSpec]],
+    build: Build,
+}
+
+impl Method {
+    /// Every option of the method.
+    pub fn options(&self) -> impl Iterator<Item = &OptionSpec> {
+        self.options.iter().copied().flatten()
+    }
+
+    /// The method with its options set; an option it does not have is an error.
+    pub fn build(
+        &self,
+        given: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Box<dyn Estimator>, InputError> {
+        (self.build)(&Options::new(self.name, self.options, given)?)
+    }
+}
+
+/// All methods, simplest first.
+pub fn methods() -> &'static [Method] {
+    METHODS
+}
+
+/// The method of that name.
+pub fn method(name: &str) -> Result<&'static Method, InputError> {
+    METHODS.iter().find(|m| m.name == name).ok_or_else(|| {
+        let known: Vec<_> = METHODS.iter().map(|m| m.name).collect();
+        InputError::UnknownMethod { name: name.into(), known: known.join(", ") }
+    })
+}
+
+/// Short for looking a method up and setting its options.
+pub fn build(
+    name: &str,
+    given: impl IntoIterator<Item = (String, String)>,
+) -> Result<Box<dyn Estimator>, InputError> {
+    method(name)?.build(given)
+}
+
+const METHODS: &[Method] = &[];

@@ -1,0 +1,17 @@
+//! Portolan draws the radio spectrum over space and frequency from a handful of sensors.
+
+pub mod error;
+pub mod estimate;
+pub mod grid;
+pub mod link;
+pub mod map;
+pub mod quantiser;
+pub mod readings;
+
+pub use error::{EstimateError, InputError};
+pub use estimate::{Context, Emitters, Estimate, Estimator, Progress};
+pub use grid::{Cell, Grid};
+pub use link::Link;
+pub use map::{Factors, RadioMap};
+pub use quantiser::Quantiser;
+pub use readings::{Readings, Values};

@@ -1,0 +1,102 @@
+//! The link between power and the scale in which maps are compared and fitted: h(x) = ln(x + a).
+
+/// Decibels per unit of natural logarithm.
+pub const DB_PER_NEPER: f64 = 10.0 / std::f64::consts::LN_10;
+
+/// The offset that suits maps whose SLFs and PSDs have unit norm.
+pub const UNIT_OFFSET: f64 = 1e-6;
+
+/// h(x) = ln(x + a).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    offset: f64,
+}
+
+impl Link {
+    /// `offset` is the a of ln(x + a); it must be positive.
+    pub fn new(offset: f64) -> Self {
+        debug_assert!(offset > 0.0);
+        Self { offset }
+    }
+
+    /// Chooses the offset from powers (NaN and zero allowed).
+    ///
+    /// - Maps of unit scale (median of the positive values at least 1e-6, peak at most 1e4) keep
+    ///   the paper's 1e-6.
+    /// - Otherwise (milliwatts far from the transmitter, say) the offset must not flatten what was
+    ///   measured: a tenth of the smallest positive value, at least 1e-12 of the peak.
+    /// - Where noise has pushed a share of the values down to exactly zero, as many positive values
+    ///   are noise as well; their median is the floor below which nothing can be told.
+    pub fn choose(powers: impl IntoIterator<Item = f64>) -> Self {
+        let mut zeros = 0;
+        let mut positive: Vec<f64> = powers
+            .into_iter()
+            .inspect(|&x| zeros += usize::from(x == 0.0))
+            .filter(|x| *x > 0.0 && x.is_finite())
+            .collect();
+        if positive.is_empty() {
+            return Self::new(UNIT_OFFSET);
+        }
+        positive.sort_by(f64::total_cmp);
+        let (least, peak) = (positive[0], positive[positive.len() - 1]);
+        let median = positive[positive.len() / 2];
+        let unit_scale = median >= UNIT_OFFSET && peak <= 1e4;
+        let quiet = if unit_scale { UNIT_OFFSET } else { (0.1 * least).max(1e-12 * peak) };
+        let floor = if zeros * 50 > positive.len() {
+            positive[(zeros / 2).min(positive.len() - 1)]
+        } else {
+            0.0
+        };
+        Self::new(quiet.max(floor).max(f64::MIN_POSITIVE))
+    }
+
+    pub fn offset(&self) -> f64 {
+        self.offset
+    }
+
+    /// h(x).
+    pub fn apply(&self, power: f64) -> f64 {
+        (power + self.offset).ln()
+    }
+
+    /// The power behind a value of h; never negative.
+    pub fn inverse(&self, value: f64) -> f64 {
+        (value.exp() - self.offset).max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inverse_undoes_apply() {
+        let link = Link::new(1e-6);
+        for power in [0.0, 1e-9, 1e-6, 1e-3, 1.0, 1e5] {
+            let back = link.inverse(link.apply(power));
+            assert!((back - power).abs() <= 1e-12 * power.max(1e-3), "{power} {back}");
+        }
+        assert_eq!(link.inverse(-50.0), 0.0);
+    }
+
+    #[test]
+    fn unit_scale_keeps_the_papers_offset() {
+        assert_eq!(Link::choose([1e-9, 1e-4, 1e-3, 0.2]).offset(), 1e-6);
+    }
+
+    #[test]
+    fn measured_milliwatts_are_not_flattened() {
+        let dbm = [-95.0, -80.0, -70.0, -46.0];
+        let offset = Link::choose(dbm.map(|p: f64| 10f64.powf(p / 10.0))).offset();
+        assert!(offset < 10f64.powf(-9.5), "{offset}");
+    }
+
+    #[test]
+    fn a_noise_floor_is_found_from_the_zeros() {
+        let mut values = vec![0.0; 50];
+        values.extend((1..=50).map(|i| 1e-3 * f64::from(i) / 50.0));
+        values.extend([0.5; 50]);
+        let offset = Link::choose(values).offset();
+        assert!((3e-4..7e-4).contains(&offset), "{offset}");
+    }
+}

@@ -2,11 +2,16 @@
 
 pub mod error;
 pub mod estimate;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod grid;
 pub mod link;
 pub mod map;
 pub mod quantiser;
 pub mod readings;
+pub mod score;
+pub mod sense;
+pub mod simulate;
 
 pub use error::{EstimateError, InputError};
 pub use estimate::{Context, Emitters, Estimate, Estimator, Progress};

@@ -165,7 +165,7 @@ impl Readings {
     }
 }
 
-fn check_cells(grid: Grid, cells: &[Cell]) -> Result<(), InputError> {
+pub(crate) fn check_cells(grid: Grid, cells: &[Cell]) -> Result<(), InputError> {
     let mut seen = std::collections::HashMap::with_capacity(cells.len());
     for (sensor, &cell) in cells.iter().enumerate() {
         let Cell { row, col } = cell;

@@ -1,0 +1,338 @@
+//! How close an estimate is to the truth: structural similarity (Wang et al. 2004) of the log maps,
+//! and errors in dB, in log power and in linear power.
+
+use ndarray::{Array2, ArrayView2, Axis};
+use rayon::prelude::*;
+use thiserror::Error;
+
+use crate::link::{DB_PER_NEPER, Link};
+use crate::map::RadioMap;
+
+/// Why two maps cannot be compared.
+#[derive(Debug, Error, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ScoreError {
+    /// Different grids or bands.
+    #[error("the maps differ in shape: {estimate:?} against {truth:?} (rows, cols, bands)")]
+    Shape { estimate: [usize; 3], truth: [usize; 3] },
+    /// A grid on which the window does not fit.
+    #[error("a grid of {rows} x {cols} is smaller than the {window} x {window} window of SSIM")]
+    TooSmall { rows: usize, cols: usize, window: usize },
+    /// No entry known in both maps.
+    #[error("the maps have no known entry in common")]
+    Empty,
+}
+
+/// The local window of SSIM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// 7 x 7, equal weights, sample covariance: scikit-image's default and ours.
+    Uniform7,
+    /// Gaussian with sigma 1.5 cut at 11 x 11, population covariance: as first published.
+    Gauss11,
+}
+
+impl Window {
+    fn weights(self) -> Vec<f64> {
+        match self {
+            Window::Uniform7 => vec![1.0 / 7.0; 7],
+            Window::Gauss11 => {
+                let raw: Vec<f64> =
+                    (-5..=5).map(|i| (-0.5 * f64::from(i * i) / (1.5 * 1.5)).exp()).collect();
+                let sum: f64 = raw.iter().sum();
+                raw.into_iter().map(|w| w / sum).collect()
+            }
+        }
+    }
+
+    /// From the population covariance in a window to the one that the convention uses.
+    fn covariance_factor(self) -> f64 {
+        match self {
+            Window::Uniform7 => 49.0 / 48.0,
+            Window::Gauss11 => 1.0,
+        }
+    }
+}
+
+/// Mean SSIM of two images over all windows that lie inside them and hold no NaN; None where there
+/// is no such window. Symmetric in the images.
+pub fn ssim(
+    a: ArrayView2<'_, f64>,
+    b: ArrayView2<'_, f64>,
+    data_range: f64,
+    window: Window,
+) -> Result<Option<f64>, ScoreError> {
+    let weights = window.weights();
+    let (rows, cols) = a.dim();
+    if b.dim() != a.dim() {
+        let (r, c) = b.dim();
+        return Err(ScoreError::Shape { estimate: [rows, cols, 1], truth: [r, c, 1] });
+    }
+    if rows < weights.len() || cols < weights.len() {
+        return Err(ScoreError::TooSmall { rows, cols, window: weights.len() });
+    }
+    let mean = |f: &dyn Fn(f64, f64) -> f64| {
+        let product = Array2::from_shape_fn((rows, cols), |at| f(a[at], b[at]));
+        local_mean(&product, &weights)
+    };
+    let (mean_a, mean_b) = (mean(&|x, _| x), mean(&|_, y| y));
+    let (mean_aa, mean_bb, mean_ab) =
+        (mean(&|x, _| x * x), mean(&|_, y| y * y), mean(&|x, y| x * y));
+    let factor = window.covariance_factor();
+    let range = data_range.max(f64::MIN_POSITIVE.sqrt());
+    let (c1, c2) = ((0.01 * range).powi(2), (0.03 * range).powi(2));
+    let (mut sum, mut windows) = (0.0, 0usize);
+    for (at, &ma) in mean_a.indexed_iter() {
+        let mb = mean_b[at];
+        let var_a = factor * (mean_aa[at] - ma * ma);
+        let var_b = factor * (mean_bb[at] - mb * mb);
+        let cov = factor * (mean_ab[at] - ma * mb);
+        let value = ((2.0 * ma * mb + c1) * (2.0 * cov + c2))
+            / ((ma * ma + mb * mb + c1) * (var_a + var_b + c2));
+        if !value.is_nan() {
+            sum += value;
+            windows += 1;
+        }
+    }
+    Ok((windows > 0).then(|| sum / windows as f64))
+}
+
+/// Separable weighted mean over every window that lies inside the image.
+fn local_mean(image: &Array2<f64>, weights: &[f64]) -> Array2<f64> {
+    let (rows, cols) = image.dim();
+    let (out_rows, out_cols) = (rows + 1 - weights.len(), cols + 1 - weights.len());
+    let along_cols = Array2::from_shape_fn((rows, out_cols), |(i, j)| {
+        weights.iter().enumerate().map(|(k, w)| w * image[[i, j + k]]).sum::<f64>()
+    });
+    let mut out = Array2::zeros((out_rows, out_cols));
+    for (i, mut line) in out.outer_iter_mut().enumerate() {
+        for (k, w) in weights.iter().enumerate() {
+            line.scaled_add(*w, &along_cols.row(i + k));
+        }
+    }
+    out
+}
+
+/// All figures of one comparison. Entries unknown (NaN) in either map do not count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Score {
+    /// Mean over bands of SSIM of ln(x + a), 7 x 7 window, data range of the true log map. None
+    /// where unknown cells leave no whole window.
+    pub ssim: Option<f64>,
+    /// The same with data range 2.
+    pub ssim_strict: Option<f64>,
+    /// Root mean square error of 10 log10(x + a).
+    pub rmse_db: f64,
+    /// Norm of the error of ln(x + a) over the norm of the true ln(x + a).
+    pub lnre: f64,
+    /// Squared norm of the error over squared norm of the truth, linear power.
+    pub nmse: f64,
+    /// Share of entries within 1.645 standard deviations, where the estimate has a spread.
+    pub coverage_90: Option<f64>,
+    /// The a of ln(x + a).
+    pub offset: f64,
+    /// Number of entries compared.
+    pub entries: usize,
+}
+
+#[derive(Default)]
+struct Sums {
+    entries: usize,
+    log_error: f64,
+    log_truth: f64,
+    error: f64,
+    truth: f64,
+    judged: usize,
+    covered: usize,
+}
+
+/// Compares an estimate with the truth; `offset` is chosen from the truth where absent.
+pub fn score(
+    estimate: &RadioMap,
+    truth: &RadioMap,
+    offset: Option<f64>,
+) -> Result<Score, ScoreError> {
+    let shape = |map: &RadioMap| [map.grid().rows(), map.grid().cols(), map.bands()];
+    if shape(estimate) != shape(truth) {
+        return Err(ScoreError::Shape { estimate: shape(estimate), truth: shape(truth) });
+    }
+    let bands = truth.bands();
+    let link = offset.map_or_else(|| choose_link(truth), Link::new);
+    let (low, high) = (0..bands)
+        .flat_map(|k| truth.band(k))
+        .filter(|x| !x.is_nan())
+        .map(|x| link.apply(x))
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), h| (lo.min(h), hi.max(h)));
+    let range = high - low;
+    // Bands are compared in parallel but summed in order: the same figures with any threads.
+    let per_band = (0..bands)
+        .into_par_iter()
+        .map(|k| {
+            let (guess, exact) = (estimate.band(k), truth.band(k));
+            let spread = estimate.spread_db().map(|s| s.index_axis(Axis(2), k).to_owned());
+            let sums = compare_band(&guess, &exact, spread.as_ref(), link);
+            let (guess, exact) = (guess.mapv(|x| link.apply(x)), exact.mapv(|x| link.apply(x)));
+            let relative = ssim(guess.view(), exact.view(), range, Window::Uniform7)?;
+            let strict = ssim(guess.view(), exact.view(), 2.0, Window::Uniform7)?;
+            Ok((sums, relative, strict))
+        })
+        .collect::<Result<Vec<_>, ScoreError>>()?;
+    let total = per_band.iter().fold(Sums::default(), |t, (s, ..)| Sums {
+        entries: t.entries + s.entries,
+        log_error: t.log_error + s.log_error,
+        log_truth: t.log_truth + s.log_truth,
+        error: t.error + s.error,
+        truth: t.truth + s.truth,
+        judged: t.judged + s.judged,
+        covered: t.covered + s.covered,
+    });
+    if total.entries == 0 {
+        return Err(ScoreError::Empty);
+    }
+    Ok(Score {
+        ssim: mean_known(per_band.iter().map(|b| b.1)),
+        ssim_strict: mean_known(per_band.iter().map(|b| b.2)),
+        rmse_db: DB_PER_NEPER * (total.log_error / total.entries as f64).sqrt(),
+        lnre: (total.log_error / total.log_truth.max(f64::MIN_POSITIVE)).sqrt(),
+        nmse: total.error / total.truth.max(f64::MIN_POSITIVE),
+        coverage_90: (total.judged > 0).then(|| total.covered as f64 / total.judged as f64),
+        offset: link.offset(),
+        entries: total.entries,
+    })
+}
+
+/// The link that suits a whole map: from a sample of at most about a million entries.
+pub fn choose_link(map: &RadioMap) -> Link {
+    let step = (map.grid().cells() * map.bands() / (1 << 20)).max(1);
+    let mut spectrum = vec![0.0; map.bands()];
+    let mut sample = Vec::new();
+    for index in (0..map.grid().cells()).step_by(step) {
+        map.spectrum_into(map.grid().cell(index), &mut spectrum);
+        sample.extend_from_slice(&spectrum);
+    }
+    Link::choose(sample)
+}
+
+fn compare_band(
+    guess: &Array2<f64>,
+    exact: &Array2<f64>,
+    spread_db: Option<&Array2<f64>>,
+    link: Link,
+) -> Sums {
+    let mut sums = Sums::default();
+    for (at, (&g, &e)) in guess.indexed_iter().map(|(at, g)| (at, (g, &exact[at]))) {
+        if g.is_nan() || e.is_nan() {
+            continue;
+        }
+        let log_error = link.apply(g) - link.apply(e);
+        sums.entries += 1;
+        sums.log_error += log_error * log_error;
+        sums.log_truth += link.apply(e).powi(2);
+        sums.error += (g - e).powi(2);
+        sums.truth += e * e;
+        // A measured cell has no spread: it says nothing about calibration.
+        if let Some(spread) = spread_db.map(|s| s[at]).filter(|s| *s > 0.0) {
+            sums.judged += 1;
+            sums.covered += usize::from(DB_PER_NEPER * log_error.abs() <= 1.645 * spread);
+        }
+    }
+    sums
+}
+
+fn mean_known(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let (sum, count) = values.flatten().fold((0.0, 0usize), |(s, n), v| (s + v, n + 1));
+    (count > 0).then(|| sum / count as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::load;
+    use crate::grid::Grid;
+    use crate::simulate::{Scenario, simulate};
+    use ndarray::{Array3, ArrayView3};
+
+    /// `ssim.npz` was made by scikit-image.
+    #[test]
+    fn equal_to_scikit_image() {
+        let fixture = load("ssim.npz");
+        let get = |name: &str| fixture[name].1.clone();
+        let image = |name: &str| {
+            let (shape, data) = &fixture[name];
+            Array3::from_shape_vec((shape[0], shape[1], shape[2]), data.clone()).unwrap()
+        };
+        let check = |truth: ArrayView3<f64>, guess: ArrayView3<f64>, range, window, want: &str| {
+            for (k, want) in get(want).into_iter().enumerate() {
+                let (a, b) = (truth.index_axis(Axis(2), k), guess.index_axis(Axis(2), k));
+                let got = ssim(a, b, range, window).unwrap().unwrap();
+                assert!((got - want).abs() < 1e-9, "{got} {want}");
+            }
+        };
+        let range = get("data_range")[0];
+        let (truth, guess) = (image("truth"), image("guess"));
+        check(truth.view(), guess.view(), range, Window::Uniform7, "uniform7");
+        check(truth.view(), guess.view(), 2.0, Window::Uniform7, "uniform7_range2");
+        check(truth.view(), guess.view(), range, Window::Gauss11, "gauss11");
+        let (truth, guess) = (image("truth_rect"), image("guess_rect"));
+        check(truth.view(), guess.view(), range, Window::Uniform7, "uniform7_rect");
+    }
+
+    fn maps() -> (RadioMap, RadioMap) {
+        let grid = Grid::new(20, 16, 1.0).unwrap();
+        let make = |seed| simulate(&Scenario { bands: 8, seed, ..Scenario::new(grid) }).unwrap();
+        (make(1), make(2))
+    }
+
+    #[test]
+    fn a_map_agrees_with_itself_and_not_with_another() {
+        let (a, b) = maps();
+        let same = score(&a, &a, None).unwrap();
+        assert!((same.ssim.unwrap() - 1.0).abs() < 1e-12 && same.rmse_db == 0.0);
+        let other = score(&a, &b, None).unwrap();
+        assert!(other.ssim.unwrap() < 0.9 && other.rmse_db > 1.0);
+        assert!(other.ssim_strict.unwrap() < other.ssim.unwrap());
+        assert_eq!(same.offset, 1e-6);
+    }
+
+    #[test]
+    fn a_constant_factor_is_its_own_rmse() {
+        let (a, _) = maps();
+        let grid = a.grid();
+        let stronger = RadioMap::dense(grid, a.to_dense().mapv(|x| 2.0 * x)).unwrap();
+        let score = score(&stronger, &a, Some(1e-30)).unwrap();
+        assert!((score.rmse_db - 10.0 * 2f64.log10()).abs() < 1e-9);
+        assert!((score.nmse - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn unknown_entries_do_not_count() {
+        let (a, b) = maps();
+        let mut dense = a.to_dense().into_owned();
+        dense.slice_mut(ndarray::s![..4, .., ..]).fill(f64::NAN);
+        let masked = RadioMap::dense(a.grid(), dense).unwrap();
+        let got = score(&b, &masked, Some(1e-6)).unwrap();
+        assert_eq!(got.entries, 16 * 16 * 8);
+        assert!(got.rmse_db.is_finite() && got.ssim.unwrap().is_finite());
+    }
+
+    #[test]
+    fn wrong_shapes_and_small_grids_are_refused() {
+        let (a, _) = maps();
+        let grid = Grid::new(6, 16, 1.0).unwrap();
+        let small = RadioMap::dense(grid, Array3::from_elem((6, 16, 8), 1.0)).unwrap();
+        assert!(matches!(score(&small, &a, None), Err(ScoreError::Shape { .. })));
+        let error = score(&small, &small, None).unwrap_err();
+        assert!(error.to_string().contains("6 x 16"), "{error}");
+    }
+
+    #[test]
+    fn coverage_counts_entries_inside_the_interval() {
+        let (a, _) = maps();
+        let stronger = RadioMap::dense(a.grid(), a.to_dense().mapv(|x| 2.0 * x)).unwrap();
+        let spread = |s: f64| Some(Array3::from_elem((20, 16, 8), s));
+        let wide = stronger.clone().with_spread_db(spread(3.0)).unwrap();
+        assert_eq!(score(&wide, &a, Some(1e-30)).unwrap().coverage_90, Some(1.0));
+        let narrow = stronger.with_spread_db(spread(1.0)).unwrap();
+        assert_eq!(score(&narrow, &a, Some(1e-30)).unwrap().coverage_90, Some(0.0));
+    }
+}

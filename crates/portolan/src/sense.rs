@@ -1,0 +1,351 @@
+//! Sensors: where they stand, what noise they have, how finely they report.
+
+use rand::RngExt;
+use rand::seq::index;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+use ndarray::Array2;
+
+use crate::error::InputError;
+use crate::grid::{Cell, Grid};
+use crate::link::{Link, UNIT_OFFSET};
+use crate::map::RadioMap;
+use crate::quantiser::{MISSING_LEVEL, Quantiser};
+use crate::readings::{Readings, Values, check_cells};
+use crate::simulate::{Scenario, simulate, stream};
+
+/// Where the sensors stand.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Layout {
+    /// Random cells, this share of all (rounded, at least 2).
+    Fraction(f64),
+    /// This many random cells.
+    Count(usize),
+    /// These cells.
+    Cells(Vec<Cell>),
+    /// A regular lattice, one sensor every so many cells along both axes, centred.
+    Lattice(usize),
+    /// A drive along straight legs between waypoints, one sensor every so many cells.
+    Path { waypoints: Vec<Cell>, every: usize },
+}
+
+/// Levels instead of power.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quantising {
+    pub bits: u32,
+    /// Inner edges in ln(x + a); chosen from quantiles where absent.
+    pub edges: Option<Vec<f64>>,
+    /// Standard deviation of the noise before quantising.
+    pub sigma: f64,
+}
+
+/// How a map is sensed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sensing {
+    pub layout: Layout,
+    /// Power of the readings over power of the additive noise, over all readings, in dB.
+    pub snr_db: Option<f64>,
+    pub quantising: Option<Quantising>,
+    pub seed: u64,
+}
+
+impl Sensing {
+    /// Exact readings with a given layout.
+    pub fn exact(layout: Layout, seed: u64) -> Self {
+        Self { layout, snr_db: None, quantising: None, seed }
+    }
+}
+
+/// Readings of a map. Unknown cells (NaN) are passed over by random layouts and leave gaps in others.
+pub fn sense(map: &RadioMap, sensing: &Sensing) -> Result<Readings, InputError> {
+    let cells = place(map, &sensing.layout, &mut stream(sensing.seed, 0))?;
+    let mut values = Array2::zeros((cells.len(), map.bands()));
+    for (mut row, &cell) in values.outer_iter_mut().zip(&cells) {
+        map.spectrum_into(cell, row.as_slice_mut().expect("rows are contiguous"));
+    }
+    if let Some(snr_db) = sensing.snr_db {
+        add_noise(&mut values, snr_db, &mut stream(sensing.seed, 1))?;
+    }
+    let values = match &sensing.quantising {
+        None => Values::Power(values),
+        Some(quantising) => {
+            let mut rng = stream(sensing.seed, 2);
+            quantise(&values, map.grid(), quantising, &mut rng)?
+        }
+    };
+    Readings::new(map.grid(), cells, values)?.with_frequencies(map.freq_hz().map(<[f64]>::to_vec))
+}
+
+fn place(map: &RadioMap, layout: &Layout, rng: &mut ChaCha8Rng) -> Result<Vec<Cell>, InputError> {
+    let grid = map.grid();
+    let request = |message: String| Err(InputError::Request(message));
+    match layout {
+        Layout::Fraction(fraction) => {
+            if !(*fraction > 0.0 && *fraction <= 1.0) {
+                return request(format!("a fraction of {fraction}: it takes more than 0, up to 1"));
+            }
+            let known = known_cells(map);
+            let count = (fraction * known.len() as f64).round() as usize;
+            draw_cells(grid, &known, count.max(2), rng)
+        }
+        Layout::Count(count) => draw_cells(grid, &known_cells(map), *count, rng),
+        Layout::Cells(cells) => check_cells(grid, cells).map(|()| cells.clone()),
+        Layout::Lattice(0) | Layout::Path { every: 0, .. } => {
+            request("sensors every 0 cells: it takes 1 or more".into())
+        }
+        Layout::Lattice(step) => {
+            let along = |n: usize| {
+                let first = (n - 1) % step / 2;
+                (first..n).step_by(*step)
+            };
+            Ok(along(grid.rows())
+                .flat_map(|row| along(grid.cols()).map(move |col| Cell::new(row, col)))
+                .collect())
+        }
+        Layout::Path { waypoints, every } => {
+            if waypoints.len() < 2 {
+                return request("a drive path needs at least two waypoints".into());
+            }
+            if let Some(sensor) = waypoints.iter().position(|w| !grid.contains(*w)) {
+                let Cell { row, col } = waypoints[sensor];
+                return request(format!(
+                    "waypoint {sensor} at row {row}, col {col} is off the {} x {} grid",
+                    grid.rows(),
+                    grid.cols()
+                ));
+            }
+            Ok(drive(waypoints, *every))
+        }
+    }
+}
+
+fn known_cells(map: &RadioMap) -> Vec<usize> {
+    let mut spectrum = vec![0.0; map.bands()];
+    (0..map.grid().cells())
+        .filter(|&index| {
+            map.spectrum_into(map.grid().cell(index), &mut spectrum);
+            !spectrum.iter().all(|v| v.is_nan())
+        })
+        .collect()
+}
+
+fn draw_cells(
+    grid: Grid,
+    known: &[usize],
+    count: usize,
+    rng: &mut ChaCha8Rng,
+) -> Result<Vec<Cell>, InputError> {
+    if count < 2 || count > known.len() {
+        return Err(InputError::Request(format!(
+            "{count} sensors: the map takes 2 to {}",
+            known.len()
+        )));
+    }
+    let mut picked: Vec<usize> =
+        index::sample(rng, known.len(), count).into_iter().map(|i| known[i]).collect();
+    picked.sort_unstable();
+    Ok(picked.into_iter().map(|index| grid.cell(index)).collect())
+}
+
+/// Cells along the legs, one every `every` cells of travel; a cell passed twice is read once.
+fn drive(waypoints: &[Cell], every: usize) -> Vec<Cell> {
+    let mut seen = std::collections::HashSet::new();
+    let mut cells = Vec::new();
+    let (mut travelled, mut next) = (0.0, 0.0);
+    for leg in waypoints.windows(2) {
+        let (from, to) = (leg[0], leg[1]);
+        let (dr, dc) = (to.row as f64 - from.row as f64, to.col as f64 - from.col as f64);
+        let length = dr.hypot(dc);
+        while next <= travelled + length {
+            let t = if length > 0.0 { (next - travelled) / length } else { 0.0 };
+            let at = |start: usize, d: f64| (start as f64 + t * d).round() as usize;
+            let cell = Cell::new(at(from.row, dr), at(from.col, dc));
+            if seen.insert(cell) {
+                cells.push(cell);
+            }
+            next += every as f64;
+        }
+        travelled += length;
+    }
+    cells
+}
+
+/// White Gaussian noise on linear power; what would fall below zero reads zero.
+fn add_noise(
+    values: &mut Array2<f64>,
+    snr_db: f64,
+    rng: &mut ChaCha8Rng,
+) -> Result<(), InputError> {
+    if !snr_db.is_finite() {
+        return Err(InputError::Request(format!("an SNR of {snr_db} dB: it must be finite")));
+    }
+    let known: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
+    let mean_square = known.iter().map(|v| v * v).sum::<f64>() / known.len().max(1) as f64;
+    let sigma = (mean_square / 10f64.powf(snr_db / 10.0)).sqrt();
+    values.mapv_inplace(|v| {
+        let noise: f64 = StandardNormal.sample(rng);
+        // NaN.max(0) would be 0: a gap must stay a gap.
+        if v.is_nan() { v } else { (v + sigma * noise).max(0.0) }
+    });
+    Ok(())
+}
+
+fn quantise(
+    values: &Array2<f64>,
+    grid: Grid,
+    quantising: &Quantising,
+    rng: &mut ChaCha8Rng,
+) -> Result<Values, InputError> {
+    let link = Link::choose(values.iter().copied());
+    let quantiser = match &quantising.edges {
+        Some(edges) => {
+            let levels = Quantiser::levels_for_bits(quantising.bits)?;
+            if edges.len() + 1 != levels {
+                return Err(InputError::Quantiser(format!(
+                    "{} edges make {} levels, but {} bits have {levels}",
+                    edges.len(),
+                    edges.len() + 1,
+                    quantising.bits
+                )));
+            }
+            Quantiser::new(edges.clone(), quantising.sigma, UNIT_OFFSET)?
+        }
+        None if link.offset() == UNIT_OFFSET => {
+            training_quantiser(grid, values.ncols(), quantising)?
+        }
+        None => {
+            let sample = values.iter().map(|&v| link.apply(v)).collect();
+            let Quantising { bits, sigma, .. } = *quantising;
+            Quantiser::from_quantiles(sample, bits, sigma, link.offset())?
+        }
+    };
+    let link = quantiser.link();
+    let levels = values.mapv(|v| {
+        let noise: f64 = StandardNormal.sample(rng);
+        if v.is_nan() {
+            MISSING_LEVEL
+        } else {
+            quantiser.level(link.apply(v) + quantiser.sigma() * noise)
+        }
+    });
+    Ok(Values::Levels { levels, quantiser })
+}
+
+/// Edges from quantiles of simulated maps of the same size, with 1 to 6 emitters and the paper's
+/// range of shadowing.
+fn training_quantiser(
+    grid: Grid,
+    bands: usize,
+    quantising: &Quantising,
+) -> Result<Quantiser, InputError> {
+    let link = Link::new(UNIT_OFFSET);
+    let mut sample = Vec::new();
+    let mut rng = stream(0, 3);
+    for seed in 0..12 {
+        let emitters = 1 + seed as usize % 6;
+        let shadow_db = rng.random_range(4.0..8.0);
+        let decorrelation_m = rng.random_range(40.0..90.0);
+        let scenario =
+            Scenario { bands, emitters, shadow_db, decorrelation_m, seed, ..Scenario::new(grid) };
+        let map = simulate(&scenario)?;
+        let mut spectrum = vec![0.0; map.bands()];
+        for index in (0..grid.cells()).step_by(1 + grid.cells() / 600) {
+            map.spectrum_into(grid.cell(index), &mut spectrum);
+            sample.extend(spectrum.iter().map(|&v| link.apply(v)));
+        }
+    }
+    Quantiser::from_quantiles(sample, quantising.bits, quantising.sigma, UNIT_OFFSET)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map() -> RadioMap {
+        let grid = Grid::new(20, 30, 1.0).unwrap();
+        simulate(&Scenario { bands: 16, ..Scenario::new(grid) }).unwrap()
+    }
+
+    fn cells(layout: Layout) -> Vec<Cell> {
+        sense(&map(), &Sensing::exact(layout, 1)).unwrap().cells().to_vec()
+    }
+
+    #[test]
+    fn layouts_place_what_they_promise() {
+        assert_eq!(cells(Layout::Fraction(0.1)).len(), 60);
+        assert_eq!(cells(Layout::Count(7)).len(), 7);
+        assert_eq!(cells(Layout::Lattice(10)).len(), 6);
+        let path = Layout::Path {
+            waypoints: vec![Cell::new(0, 0), Cell::new(0, 10), Cell::new(5, 10)],
+            every: 1,
+        };
+        let driven = cells(path);
+        assert_eq!(driven.len(), 16);
+        assert_eq!(driven[10], Cell::new(0, 10));
+        assert_eq!(driven[15], Cell::new(5, 10));
+    }
+
+    #[test]
+    fn exact_readings_are_the_map() {
+        let map = map();
+        let readings = sense(&map, &Sensing::exact(Layout::Count(50), 3)).unwrap();
+        let dense = map.to_dense();
+        for (cell, row) in readings.cells().iter().zip(readings.power().outer_iter()) {
+            for (k, v) in row.iter().enumerate() {
+                assert_eq!(*v, dense[[cell.row, cell.col, k]]);
+            }
+        }
+    }
+
+    #[test]
+    fn noise_has_the_snr_asked_for() {
+        let map = map();
+        let exact = sense(&map, &Sensing::exact(Layout::Fraction(1.0), 3)).unwrap().power();
+        let sensing = Sensing { snr_db: Some(40.0), ..Sensing::exact(Layout::Fraction(1.0), 3) };
+        let noisy = sense(&map, &sensing).unwrap().power();
+        // Clamping at zero would bias weak entries; strong ones show the noise as it is.
+        let sigma = (exact.mapv(|v| v * v).mean().unwrap() / 1e4).sqrt();
+        let strong: Vec<f64> = exact
+            .iter()
+            .zip(&noisy)
+            .filter(|(e, _)| **e > 5.0 * sigma)
+            .map(|(e, n)| ((n - e) / sigma).powi(2))
+            .collect();
+        let variance = strong.iter().sum::<f64>() / strong.len() as f64;
+        assert!(strong.len() > 1000 && (variance - 1.0).abs() < 0.1, "{variance}");
+        assert!(noisy.iter().all(|v| *v >= 0.0));
+    }
+
+    #[test]
+    fn noise_free_levels_are_the_bins_of_the_power() {
+        let map = map();
+        for bits in 1..=8 {
+            let quantising = Some(Quantising { bits, edges: None, sigma: 0.0 });
+            let layout = Layout::Count(40);
+            let readings =
+                sense(&map, &Sensing { quantising, ..Sensing::exact(layout.clone(), 3) }).unwrap();
+            let power = sense(&map, &Sensing::exact(layout, 3)).unwrap().power();
+            let Values::Levels { levels, quantiser } = readings.values() else { panic!() };
+            for (level, power) in levels.iter().zip(&power) {
+                assert_eq!(*level, quantiser.level(quantiser.link().apply(*power)));
+            }
+            assert!(levels.iter().any(|l| *l != levels[[0, 0]]));
+        }
+    }
+
+    #[test]
+    fn wrong_requests_are_refused() {
+        let refused = |layout| sense(&map(), &Sensing::exact(layout, 0)).is_err();
+        assert!(refused(Layout::Fraction(0.0)));
+        assert!(refused(Layout::Fraction(f64::NAN)));
+        assert!(refused(Layout::Count(1)));
+        assert!(refused(Layout::Count(601)));
+        assert!(refused(Layout::Lattice(0)));
+        assert!(refused(Layout::Cells(vec![Cell::new(0, 0), Cell::new(20, 0)])));
+        assert!(refused(Layout::Path { waypoints: vec![Cell::new(0, 0)], every: 1 }));
+        let quantising = Some(Quantising { bits: 3, edges: Some(vec![0.0]), sigma: 1.0 });
+        let sensing = Sensing { quantising, ..Sensing::exact(Layout::Count(5), 0) };
+        assert!(sense(&map(), &sensing).is_err());
+    }
+}

@@ -4,7 +4,9 @@ pub mod error;
 pub mod estimate;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub mod gaussian_process;
 pub mod grid;
+mod linalg;
 pub mod link;
 pub mod map;
 pub mod quantiser;

@@ -1,9 +1,15 @@
 //! Estimators: from readings to a map. The trait, the register of methods, progress and cancel;
 //! one file per method.
 
+mod bands;
+mod idw;
+mod kriging;
+mod linear;
+mod nearest;
 mod options;
 mod progress;
 mod register;
+mod thin_plate;
 
 pub use options::{OptionSpec, Options};
 pub use progress::Progress;

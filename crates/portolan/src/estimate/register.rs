@@ -1,6 +1,6 @@
 //! The register of methods: a new method is one file and one line here.
 
-use super::{Estimator, OptionSpec, Options};
+use super::{Estimator, OptionSpec, Options, idw, kriging, linear, nearest, thin_plate};
 use crate::error::InputError;
 
 type Build = fn(&Options) -> Result<Box<dyn Estimator>, InputError>;
@@ -49,4 +49,35 @@ pub fn build(
     method(name)?.build(given)
 }
 
-const METHODS: &[Method] = &[];
+const METHODS: &[Method] = &[
+    Method {
+        name: "nearest",
+        summary: "the reading of the nearest sensor",
+        options: nearest::OPTIONS,
+        build: nearest::build,
+    },
+    Method {
+        name: "idw",
+        summary: "inverse distance weighting of the nearest sensors",
+        options: idw::OPTIONS,
+        build: idw::build,
+    },
+    Method {
+        name: "linear",
+        summary: "linear over Delaunay triangles, nearest outside the hull",
+        options: linear::OPTIONS,
+        build: linear::build,
+    },
+    Method {
+        name: "thin_plate",
+        summary: "thin-plate spline through the readings",
+        options: thin_plate::OPTIONS,
+        build: thin_plate::build,
+    },
+    Method {
+        name: "kriging",
+        summary: "ordinary or universal kriging, hyperparameters fitted, with a spread",
+        options: kriging::OPTIONS,
+        build: kriging::build,
+    },
+];

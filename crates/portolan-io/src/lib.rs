@@ -1,1 +1,3 @@
 //! io
+
+pub mod picture;

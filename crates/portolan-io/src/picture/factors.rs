@@ -1,0 +1,210 @@
+//! A figure of a map taken apart: where each emitter is heard, and at which frequencies.
+
+use ndarray::{ArrayView1, Axis};
+use portolan::{Factors, Grid};
+
+use super::field::{decibels, robust_limits};
+use super::figure::Figure;
+use super::heat::HeatPanel;
+use super::lines::{Curve, LinePanel};
+use super::{Picture, PictureError};
+
+const MOST_EMITTERS: usize = 8;
+const MOST_COLUMNS: usize = 4;
+const WIDEST_DB: f64 = 80.0;
+
+/// The SLF of every emitter (at most eight) in dB and the PSDs as curves; with the truth, its row
+/// stands above and its curves are dashed.
+///
+/// An SLF and its PSD are known only up to a factor between them, and emitters only up to their
+/// order. Here a PSD has peak 1 and the SLF carries the power in the strongest band; estimated
+/// emitters follow the order of the true ones by likeness of their PSDs.
+pub fn factors_figure(
+    factors: &Factors,
+    grid: Grid,
+    freq_hz: Option<&[f64]>,
+    truth: Option<&Factors>,
+) -> Result<Picture, PictureError> {
+    check("the factors", factors, grid, factors.psd.ncols())?;
+    let bands = factors.psd.ncols();
+    if let Some(truth) = truth {
+        check("the true factors", truth, grid, bands)?;
+    }
+    if let Some(found) = freq_hz.map(<[f64]>::len).filter(|&n| n != bands) {
+        let (found, expected) = (vec![found], vec![bands]);
+        let what = "the list of frequencies".to_owned();
+        return Err(PictureError::Shape { what, found, expected, like: "the factors" });
+    }
+    let order = match truth {
+        Some(truth) => like_truth(factors, truth),
+        None => (0..factors.psd.nrows()).collect(),
+    };
+    let estimated = Side::new(factors, &order, if truth.is_some() { "estimate" } else { "" });
+    let true_order: Vec<usize> = (0..truth.map_or(0, |t| t.psd.nrows())).collect();
+    let true_side = truth.map(|t| Side::new(t, &true_order, "truth"));
+    let shown = estimated.shown.max(true_side.as_ref().map_or(0, |s| s.shown));
+    let mut figure = Figure { heading: heading(factors, truth), ..Figure::default() };
+    let wide = grid.cols() > 3 * grid.rows();
+    let columns = if wide { 1 } else { shown.div_ceil(shown.div_ceil(MOST_COLUMNS)) };
+    let reference = true_side.as_ref().unwrap_or(&estimated);
+    let limits = reference.limits();
+    for start in (0..shown).step_by(columns) {
+        let sides = true_side.iter().chain([&estimated]);
+        let rows: Vec<_> = sides.map(|s| s.panels(start, columns, grid, limits)).collect();
+        if let [above, below] = &rows[..]
+            && above.len() == below.len()
+        {
+            figure.add_maps(rows.concat(), above.len());
+        } else {
+            rows.into_iter().filter(|r| !r.is_empty()).for_each(|r| {
+                let count = r.len();
+                figure.add_maps(r, count);
+            });
+        }
+    }
+    let mut curves = estimated.curves(freq_hz, false);
+    curves.extend(true_side.iter().flat_map(|s| s.curves(freq_hz, true)));
+    figure.add_chart(LinePanel {
+        title: "power spectral densities".to_owned(),
+        x_name: frequency_axis(freq_hz).0.to_owned(),
+        y_name: "PSD / peak".to_owned(),
+        curves,
+        y_limits: Some((0.0, 1.05)),
+    });
+    Ok(figure.draw())
+}
+
+/// The emitters of one set of factors in the order they are drawn.
+struct Side<'a> {
+    factors: &'a Factors,
+    order: &'a [usize],
+    name: &'static str,
+    shown: usize,
+}
+
+impl<'a> Side<'a> {
+    fn new(factors: &'a Factors, order: &'a [usize], name: &'static str) -> Self {
+        Self { factors, order, name, shown: order.len().min(MOST_EMITTERS) }
+    }
+
+    fn slf_db(&self, place: usize) -> ndarray::Array2<f64> {
+        let emitter = self.order[place];
+        let slf = self.factors.slf.index_axis(Axis(0), emitter);
+        decibels(&(&slf * peak(self.factors.psd.row(emitter))), 0.0)
+    }
+
+    fn limits(&self) -> (f64, f64) {
+        let fields: Vec<_> = (0..self.shown).map(|place| self.slf_db(place)).collect();
+        robust_limits(&fields.iter().collect::<Vec<_>>(), WIDEST_DB)
+    }
+
+    fn panels(&self, start: usize, count: usize, grid: Grid, limits: (f64, f64)) -> Vec<HeatPanel> {
+        let places = start..self.shown.min(start + count);
+        let panel = |place: usize| {
+            let number = place + 1;
+            let title = format!("emitter {number} {}", self.name);
+            let mut panel = HeatPanel::new(title.trim_end(), self.slf_db(place), grid.cell_m());
+            panel.limits = limits;
+            panel.bar = Some("peak band [dB]".to_owned());
+            panel
+        };
+        places.map(panel).collect()
+    }
+
+    fn curves(&self, freq_hz: Option<&[f64]>, dashed: bool) -> Vec<Curve> {
+        let (_, unit) = frequency_axis(freq_hz);
+        let curve = |place: usize| {
+            let psd = self.factors.psd.row(self.order[place]);
+            let top = peak(psd);
+            let top = if top > 0.0 { top } else { 1.0 };
+            let x = |band: usize| freq_hz.map_or(band as f64, |f| f[band] / unit);
+            let points = psd.iter().enumerate().map(|(band, p)| (x(band), p / top)).collect();
+            let name = format!("{} {}", place + 1, self.name);
+            let name = if self.name.is_empty() { format!("emitter {name}") } else { name };
+            Curve { name: name.trim_end().to_owned(), points, colour: place, dashed }
+        };
+        (0..self.shown).map(curve).collect()
+    }
+}
+
+fn heading(factors: &Factors, truth: Option<&Factors>) -> String {
+    let count = factors.psd.nrows().max(truth.map_or(0, |t| t.psd.nrows()));
+    let plural = if count == 1 { "" } else { "s" };
+    if count > MOST_EMITTERS {
+        return format!("The first {MOST_EMITTERS} of {count} emitters");
+    }
+    format!("{count} emitter{plural}")
+}
+
+fn frequency_axis(freq_hz: Option<&[f64]>) -> (&'static str, f64) {
+    match freq_hz.and_then(|f| f.iter().copied().reduce(f64::max)) {
+        None => ("band", 1.0),
+        Some(most) if most >= 1e10 => ("frequency [GHz]", 1e9),
+        Some(most) if most >= 1e6 => ("frequency [MHz]", 1e6),
+        Some(_) => ("frequency [kHz]", 1e3),
+    }
+}
+
+fn peak(psd: ArrayView1<'_, f64>) -> f64 {
+    psd.iter().copied().filter(|p| p.is_finite()).fold(0.0, f64::max)
+}
+
+/// The estimate's emitters in the order of the true ones: the most alike pair first, then the most
+/// alike of the rest; those without a counterpart follow.
+fn like_truth(factors: &Factors, truth: &Factors) -> Vec<usize> {
+    let mut pairs = Vec::new();
+    for (t, true_psd) in truth.psd.outer_iter().enumerate() {
+        for (e, psd) in factors.psd.outer_iter().enumerate() {
+            let norm = (psd.dot(&psd) * true_psd.dot(&true_psd)).sqrt();
+            pairs.push((psd.dot(&true_psd) / norm.max(f64::MIN_POSITIVE), t, e));
+        }
+    }
+    pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut partner = vec![None; truth.psd.nrows()];
+    let mut taken = vec![false; factors.psd.nrows()];
+    for (_, t, e) in pairs {
+        if partner[t].is_none() && !taken[e] {
+            partner[t] = Some(e);
+            taken[e] = true;
+        }
+    }
+    let rest = (0..taken.len()).filter(|&e| !taken[e]);
+    partner.into_iter().flatten().chain(rest).collect()
+}
+
+fn check(what: &str, factors: &Factors, grid: Grid, bands: usize) -> Result<(), PictureError> {
+    let (emitters, rows, cols) = factors.slf.dim();
+    let found = vec![emitters, rows, cols, factors.psd.nrows(), factors.psd.ncols()];
+    let expected = vec![emitters, grid.rows(), grid.cols(), emitters, bands];
+    if found == expected && emitters > 0 {
+        return Ok(());
+    }
+    let like = "emitters, rows, columns; emitters, bands";
+    Err(PictureError::Shape { what: what.to_owned(), found, expected, like })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array3, array};
+
+    #[test]
+    fn estimated_emitters_follow_the_true_order() {
+        let slf = |count| Array3::<f64>::ones((count, 2, 2));
+        let truth = Factors { slf: slf(2), psd: array![[1.0, 0.0, 0.1], [0.0, 1.0, 0.0]] };
+        let psd = array![[0.1, 0.1, 0.1], [0.0, 7.0, 0.1], [3.0, 0.1, 0.0]];
+        assert_eq!(like_truth(&Factors { slf: slf(3), psd }, &truth), [2, 1, 0]);
+    }
+
+    #[test]
+    fn factors_that_do_not_belong_together_are_refused() {
+        let grid = Grid::new(2, 2, 1.0).unwrap();
+        let good = Factors { slf: Array3::ones((1, 2, 2)), psd: array![[1.0, 2.0]] };
+        let bad = Factors { slf: Array3::ones((1, 2, 3)), psd: array![[1.0, 2.0]] };
+        assert!(factors_figure(&good, grid, None, None).is_ok());
+        assert!(factors_figure(&bad, grid, None, None).is_err());
+        assert!(factors_figure(&good, grid, None, Some(&bad)).is_err());
+        let error = factors_figure(&good, grid, Some(&[1e9]), None).unwrap_err().to_string();
+        assert!(error.contains("list of frequencies is 1, expected 2"), "{error}");
+    }
+}

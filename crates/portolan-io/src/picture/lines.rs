@@ -1,0 +1,145 @@
+//! Curves over one axis with a legend at the side.
+
+use super::canvas::{Align, Canvas, INK, Rgb};
+use super::colour::CURVES;
+use super::field::widen;
+use super::plot::{Axis, Extent, Rect, draw_title, title_lines, title_room};
+use super::text::Font;
+
+const GRID_LINE: Rgb = [232, 232, 235];
+const SAMPLE: i64 = 34;
+
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// Shown in the legend; curves without a name are not listed.
+    pub name: String,
+    /// x, y; a value that is not finite breaks the curve.
+    pub points: Vec<(f64, f64)>,
+    /// Curves of one number share a colour.
+    pub colour: usize,
+    pub dashed: bool,
+}
+
+/// A chart of several curves.
+#[derive(Clone, Debug)]
+pub struct LinePanel {
+    pub title: String,
+    pub x_name: String,
+    pub y_name: String,
+    pub curves: Vec<Curve>,
+    /// Limits of the vertical axis; from the curves where absent.
+    pub y_limits: Option<(f64, f64)>,
+}
+
+impl LinePanel {
+    fn ranges(&self) -> ((f64, f64), (f64, f64)) {
+        let points = || self.curves.iter().flat_map(|c| &c.points).filter(|p| drawable(p));
+        let range = |values: &mut dyn Iterator<Item = f64>| {
+            let (low, high) =
+                values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+            if low <= high { (low, high) } else { (0.0, 1.0) }
+        };
+        let (left, right) = range(&mut points().map(|p| p.0));
+        let (low, high) = range(&mut points().map(|p| p.1));
+        // A twentieth of air keeps curves off the frame.
+        let air = (high - low) * 0.05;
+        let vertical = self.y_limits.unwrap_or((low - air, high + air));
+        (widen(left, right), widen(vertical.0, vertical.1))
+    }
+
+    fn axes(&self, width: i64, height: i64) -> (Axis, Axis) {
+        let ((left, right), (low, high)) = self.ranges();
+        (
+            Axis::horizontal(left, right, width, self.x_name.clone()),
+            Axis::vertical(low, high, height, self.y_name.clone()),
+        )
+    }
+
+    fn legend_width(&self) -> i64 {
+        let names = self.curves.iter().map(|c| Font::LABEL.length(&c.name));
+        names.filter(|w| *w > 0).max().map_or(24, |widest| 16 + SAMPLE + 8 + widest)
+    }
+
+    pub(super) fn extent(&self, width: i64, height: i64) -> Extent {
+        let (_, vertical) = self.axes(width, height);
+        let named = self.curves.iter().filter(|c| !c.name.is_empty()).count() as i64;
+        Extent {
+            left: vertical.room_beside(),
+            right: self.legend_width(),
+            top: title_room(title_lines(&self.title, width).len()),
+            bottom: Axis::room_below(),
+            width,
+            height: height.max(named * 26),
+        }
+    }
+
+    pub(super) fn draw(&self, canvas: &mut Canvas, plot: Rect) {
+        let (horizontal, vertical) = self.axes(plot.width, plot.height);
+        let (width, height) = (plot.width as f64, plot.height as f64);
+        for value in &vertical.ticks.values {
+            let y = plot.y + ((1.0 - vertical.fraction(*value)) * height).floor() as i64;
+            canvas.fill_rect(plot.x, y.min(plot.y + plot.height - 1), plot.width, 1, GRID_LINE);
+        }
+        let place = |&(x, y): &(f64, f64)| {
+            let right = horizontal.fraction(x) * width;
+            let down = (1.0 - vertical.fraction(y)).clamp(0.0, 1.0) * height;
+            (plot.x as f64 + right, plot.y as f64 + down)
+        };
+        for curve in &self.curves {
+            let runs = curve.points.split(|p| !drawable(p));
+            for run in runs {
+                let run: Vec<_> = run.iter().map(place).collect();
+                draw_curve(canvas, &run, curve);
+            }
+        }
+        canvas.frame(plot.x, plot.y, plot.width, plot.height, INK);
+        horizontal.draw_below(canvas, plot, true);
+        vertical.draw_left(canvas, plot, true, false);
+        let lines = title_lines(&self.title, plot.width);
+        draw_title(canvas, &lines, plot.x + plot.width / 2, plot.y);
+        let named = self.curves.iter().filter(|c| !c.name.is_empty());
+        for (place, curve) in named.enumerate() {
+            let x = plot.x + plot.width + 16;
+            let y = plot.y + 26 * place as i64;
+            let middle = y as f64 + Font::LABEL.height() as f64 / 2.0;
+            let sample = [(x as f64, middle), ((x + SAMPLE) as f64, middle)];
+            draw_curve(canvas, &sample, curve);
+            canvas.text(x + SAMPLE + 8, y, &curve.name, Font::LABEL, Align::Start, INK);
+        }
+    }
+}
+
+fn drawable(point: &(f64, f64)) -> bool {
+    point.0.abs() < 1e100 && point.1.abs() < 1e100
+}
+
+fn draw_curve(canvas: &mut Canvas, points: &[(f64, f64)], curve: &Curve) {
+    let colour = CURVES[curve.colour % CURVES.len()];
+    let (stroke, dash, gap) = (2.2, 7.0, 6.0);
+    if let [only] = points {
+        canvas.disc(*only, 3.5, colour);
+    }
+    let mut travelled = 0.0;
+    for pair in points.windows(2) {
+        let (from, to) = (pair[0], pair[1]);
+        let length = (to.0 - from.0).hypot(to.1 - from.1);
+        if !curve.dashed {
+            canvas.line(from, to, stroke, colour);
+            continue;
+        }
+        let at = |d: f64| {
+            let t = if length > 0.0 { d / length } else { 0.0 };
+            (from.0 + t * (to.0 - from.0), from.1 + t * (to.1 - from.1))
+        };
+        // Dashes run on across the corners of the curve.
+        let mut start = -(travelled % (dash + gap));
+        while start < length {
+            let (a, b) = (start.max(0.0), (start + dash).min(length));
+            if b > a {
+                canvas.line(at(a), at(b), stroke, colour);
+            }
+            start += dash + gap;
+        }
+        travelled += length;
+    }
+}

@@ -1,1 +1,18 @@
-//! io
+//! Radio readings and maps to and from files: npz, csv and mat.
+
+mod authors;
+mod error;
+mod format;
+mod map_arrays;
+mod npy;
+mod npz;
+mod number;
+mod options;
+mod output;
+mod readings_arrays;
+mod store;
+
+pub use error::{IoError, Result};
+pub use format::{Format, read, read_map, read_readings, write_map, write_readings};
+pub use options::{Content, Loaded, ReadOptions, Unit, WriteOptions};
+pub use output::check_output;

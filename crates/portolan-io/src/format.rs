@@ -10,7 +10,8 @@ use crate::error::{Check, IoError, Problem, Result};
 use crate::options::{Content, Loaded, ReadOptions, WriteOptions};
 use crate::output::write_file;
 use crate::store::{MAX_BYTES, Store};
-use crate::{map_arrays, npz, readings_arrays};
+use crate::table::Table;
+use crate::{map_arrays, npz, readings_arrays, table_write};
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +83,10 @@ pub fn write_map(path: impl AsRef<Path>, map: &RadioMap, options: &WriteOptions)
             let fields = map_arrays::fields(map, options.dense);
             write_file(path, options.force, |out| npz::write(&fields, out))
         }
+        OutputFormat::Csv => {
+            table_write::check_map(map, options.unit).map_err(|p| p.in_target(path))?;
+            write_file(path, options.force, |out| table_write::write_map(map, options.unit, out))
+        }
     }
 }
 
@@ -95,16 +100,23 @@ pub fn write_readings(
     let fields = readings_arrays::fields(readings);
     match output_format(path)? {
         OutputFormat::Npz => write_file(path, options.force, |out| npz::write(&fields, out)),
+        OutputFormat::Csv => {
+            let unit = options.unit;
+            table_write::check_readings(readings, unit).map_err(|p| p.in_target(path))?;
+            write_file(path, options.force, |out| table_write::write_readings(readings, unit, out))
+        }
     }
 }
 
 enum OutputFormat {
     Npz,
+    Csv,
 }
 
 fn output_format(path: &Path) -> Result<OutputFormat> {
     match extension(path).as_str() {
         "npz" => Ok(OutputFormat::Npz),
+        "csv" => Ok(OutputFormat::Csv),
         _ => Err(Problem::new("its name must end in .npz, .csv or .mat").in_target(path)),
     }
 }
@@ -166,6 +178,19 @@ pub(crate) fn parse(
     want: Want,
 ) -> Check<Loaded<Content>> {
     let mut warnings = Vec::new();
+    if format == Format::Csv {
+        let table = Table::read(bytes, options, &mut warnings)?;
+        let is_map = match want {
+            Want::Either => table.covers_grid(),
+            Want::Map => true,
+            Want::Readings => false,
+        };
+        let value = match is_map {
+            true => Content::Map(table.into_map(&mut warnings)?),
+            false => Content::Readings(table.into_readings(&mut warnings)?),
+        };
+        return Ok(Loaded { value, warnings });
+    }
     let mut store = open_store(format, bytes)?;
     let value = from_arrays(store.as_mut(), options, want, &mut warnings)?;
     Ok(Loaded { value, warnings })

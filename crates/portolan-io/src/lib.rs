@@ -1,6 +1,7 @@
 //! Radio readings and maps to and from files: npz, csv and mat.
 
 mod authors;
+mod columns;
 mod error;
 mod format;
 mod map_arrays;
@@ -11,6 +12,8 @@ mod options;
 mod output;
 mod readings_arrays;
 mod store;
+mod table;
+mod table_write;
 
 pub use error::{IoError, Result};
 pub use format::{Format, read, read_map, read_readings, write_map, write_readings};

@@ -2,7 +2,10 @@
 
 use ndarray::{Array2, Array3};
 use portolan::{Cell, Factors, Grid, Quantiser, RadioMap, Readings, Values};
-use portolan_io::{ReadOptions, WriteOptions, read_map, read_readings, write_map, write_readings};
+use portolan_io::{
+    Content, ReadOptions, Unit, WriteOptions, read, read_map, read_readings, write_map,
+    write_readings,
+};
 use proptest::prelude::*;
 
 /// Deterministic powers over many orders of magnitude.
@@ -133,6 +136,45 @@ proptest! {
             assert_eq!(readings_back(&written, name, &ReadOptions::default()), written);
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn tables(seed: u64, rows in 2usize..7, cols in 2usize..7, bands in 1usize..5) {
+        let written = readings(seed, rows, cols, bands, false);
+        let known = ReadOptions { grid: Some((rows, cols)), ..ReadOptions::default() };
+        assert_same_readings(&readings_back(&written, "r.csv", &known), &written, 1e-12);
+        let written = dense(seed, rows, cols, bands);
+        for unit in [None, Some(Unit::Linear), Some(Unit::Dbm)] {
+            let options = WriteOptions { unit, ..WriteOptions::default() };
+            let tolerance = if unit == Some(Unit::Linear) { 0.0 } else { 1e-12 };
+            assert_same_map(&there_and_back(&written, "m.csv", &options), &written, tolerance);
+        }
+    }
+}
+
+#[test]
+fn a_table_holds_zero_in_linear_columns_and_no_levels() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("zero.csv");
+    let grid = Grid::new(1, 2, 1.0).unwrap();
+    let power = ndarray::array![[[0.0, 1.0], [2.0, 1.0]]];
+    let map = RadioMap::dense(grid, power).unwrap();
+    let dbm = WriteOptions { unit: Some(Unit::Dbm), ..WriteOptions::default() };
+    let error = write_map(&path, &map, &dbm).unwrap_err();
+    assert!(error.is_input() && error.to_string().contains("no value in dBm"), "{error}");
+    write_map(&path, &map, &WriteOptions::default()).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, "row,col,linear_band0,dbm_band1\n0,0,0,0\n0,1,2,0\n");
+    let Content::Map(found) = read(&path, &ReadOptions::default()).unwrap().value else {
+        panic!("a table of every cell is a map")
+    };
+    assert_same_map(&found, &map, 0.0);
+    let quantised = readings(1, 3, 3, 2, true);
+    let error = write_readings(folder.path().join("l.csv"), &quantised, &WriteOptions::default());
+    assert!(error.unwrap_err().to_string().contains("cannot hold quantised levels"));
 }
 
 #[test]

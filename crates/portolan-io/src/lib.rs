@@ -1,3 +1,22 @@
-//! io
+//! Radio readings and maps to and from files (npz, csv, mat), and pictures of them.
 
+mod authors;
+mod columns;
+mod error;
+mod format;
+mod map_arrays;
+mod npy;
+mod npz;
+mod number;
+mod options;
+mod output;
 pub mod picture;
+mod readings_arrays;
+mod store;
+mod table;
+mod table_write;
+
+pub use error::{IoError, Result};
+pub use format::{Format, read, read_map, read_readings, write_map, write_readings};
+pub use options::{Content, Loaded, ReadOptions, Unit, WriteOptions};
+pub use output::check_output;

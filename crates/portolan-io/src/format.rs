@@ -1,0 +1,225 @@
+//! The formats and the entry points: what a file is, reading it, writing it.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use portolan::{RadioMap, Readings};
+
+use crate::error::{Check, IoError, Problem, Result};
+use crate::options::{Content, Loaded, ReadOptions, WriteOptions};
+use crate::output::write_file;
+use crate::store::{MAX_BYTES, Store};
+use crate::table::Table;
+use crate::{map_arrays, npz, readings_arrays, table_write};
+
+/// A file format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// NumPy archive.
+    Npz,
+    /// Comma-separated table.
+    Csv,
+    /// MATLAB version 5 to 7.
+    Mat5,
+    /// MATLAB version 7.3, which is HDF5.
+    Mat73,
+}
+
+impl std::fmt::Display for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Format::Npz => "npz",
+            Format::Csv => "csv",
+            Format::Mat5 => "mat v5",
+            Format::Mat73 => "mat v7.3",
+        })
+    }
+}
+
+/// Which of the two a caller can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    Either,
+    Map,
+    Readings,
+}
+
+/// Reads a map or readings, whichever the file holds.
+pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<Content>> {
+    let path = path.as_ref();
+    let bytes = contents(path)?;
+    let parsed = detect(path, &bytes).and_then(|f| parse(f, &bytes, options, Want::Either));
+    parsed.map_err(|problem| problem.in_file(path))
+}
+
+/// Reads a map. A table becomes a map with the cells it does not list left unknown.
+pub fn read_map(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<RadioMap>> {
+    let path = path.as_ref();
+    let bytes = contents(path)?;
+    let parsed = detect(path, &bytes).and_then(|f| parse(f, &bytes, options, Want::Map));
+    match parsed.map_err(|problem| problem.in_file(path))? {
+        Loaded { value: Content::Map(value), warnings } => Ok(Loaded { value, warnings }),
+        _ => Err(Problem::new("holds readings, expected a map").in_file(path)),
+    }
+}
+
+/// Reads readings.
+pub fn read_readings(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<Readings>> {
+    let path = path.as_ref();
+    let bytes = contents(path)?;
+    let parsed = detect(path, &bytes).and_then(|f| parse(f, &bytes, options, Want::Readings));
+    match parsed.map_err(|problem| problem.in_file(path))? {
+        Loaded { value: Content::Readings(value), warnings } => Ok(Loaded { value, warnings }),
+        _ => Err(Problem::new("holds a map, expected readings").in_file(path)),
+    }
+}
+
+/// Writes a map in the format that the name ends in.
+pub fn write_map(path: impl AsRef<Path>, map: &RadioMap, options: &WriteOptions) -> Result<()> {
+    let path = path.as_ref();
+    match output_format(path)? {
+        OutputFormat::Npz => {
+            let fields = map_arrays::fields(map, options.dense);
+            write_file(path, options.force, |out| npz::write(&fields, out))
+        }
+        OutputFormat::Csv => {
+            table_write::check_map(map, options.unit).map_err(|p| p.in_target(path))?;
+            write_file(path, options.force, |out| table_write::write_map(map, options.unit, out))
+        }
+    }
+}
+
+/// Writes readings in the format that the name ends in.
+pub fn write_readings(
+    path: impl AsRef<Path>,
+    readings: &Readings,
+    options: &WriteOptions,
+) -> Result<()> {
+    let path = path.as_ref();
+    let fields = readings_arrays::fields(readings);
+    match output_format(path)? {
+        OutputFormat::Npz => write_file(path, options.force, |out| npz::write(&fields, out)),
+        OutputFormat::Csv => {
+            let unit = options.unit;
+            table_write::check_readings(readings, unit).map_err(|p| p.in_target(path))?;
+            write_file(path, options.force, |out| table_write::write_readings(readings, unit, out))
+        }
+    }
+}
+
+enum OutputFormat {
+    Npz,
+    Csv,
+}
+
+fn output_format(path: &Path) -> Result<OutputFormat> {
+    match extension(path).as_str() {
+        "npz" => Ok(OutputFormat::Npz),
+        "csv" => Ok(OutputFormat::Csv),
+        _ => Err(Problem::new("its name must end in .npz, .csv or .mat").in_target(path)),
+    }
+}
+
+fn extension(path: &Path) -> String {
+    path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
+}
+
+pub(crate) fn contents(path: &Path) -> Result<Vec<u8>> {
+    let open = |source| IoError::Open { path: path.to_owned(), source };
+    let file = File::open(path).map_err(open)?;
+    if file.metadata().map_err(open)?.is_dir() {
+        return Err(Problem::new("is a folder, expected a file").in_file(path));
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|source| IoError::Read { path: path.to_owned(), source })?;
+    if bytes.len() > MAX_BYTES {
+        return Err(Problem::new(format!("more than {MAX_BYTES} bytes, the most that is read"))
+            .in_file(path));
+    }
+    Ok(bytes)
+}
+
+/// The format, by the first bytes; the name only tells what was meant when they say nothing.
+pub(crate) fn detect(path: &Path, bytes: &[u8]) -> Check<Format> {
+    if bytes.is_empty() {
+        return Err(Problem::new("is empty, expected readings or a map"));
+    }
+    if bytes.starts_with(b"PK") {
+        return Ok(Format::Npz);
+    }
+    if bytes.starts_with(b"\x93NUMPY") {
+        return Err(Problem::new("is a bare .npy array, expected .npz: save it by np.savez"));
+    }
+    const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
+    if [0, 512, 1024, 2048].iter().any(|&at| bytes.get(at..at + 8) == Some(HDF5)) {
+        return Ok(Format::Mat73);
+    }
+    if matches!(bytes.get(126..128), Some(b"IM" | b"MI")) && bytes.contains(&0) {
+        return Ok(Format::Mat5);
+    }
+    let expected = match extension(path).as_str() {
+        "npz" => "an npz archive",
+        "mat" => "a MATLAB file of version 5 or 7.3",
+        _ if std::str::from_utf8(bytes).is_ok() && !bytes.contains(&0) => return Ok(Format::Csv),
+        "csv" => "a table in UTF-8 text",
+        _ => "an npz archive, a MATLAB file or a csv table",
+    };
+    Err(Problem::new(format!("is not what its name says or is damaged, expected {expected}")))
+}
+
+/// Reads from bytes in memory.
+pub(crate) fn parse(
+    format: Format,
+    bytes: &[u8],
+    options: &ReadOptions,
+    want: Want,
+) -> Check<Loaded<Content>> {
+    let mut warnings = Vec::new();
+    if format == Format::Csv {
+        let table = Table::read(bytes, options, &mut warnings)?;
+        let is_map = match want {
+            Want::Either => table.covers_grid(),
+            Want::Map => true,
+            Want::Readings => false,
+        };
+        let value = match is_map {
+            true => Content::Map(table.into_map(&mut warnings)?),
+            false => Content::Readings(table.into_readings(&mut warnings)?),
+        };
+        return Ok(Loaded { value, warnings });
+    }
+    let mut store = open_store(format, bytes)?;
+    let value = from_arrays(store.as_mut(), options, want, &mut warnings)?;
+    Ok(Loaded { value, warnings })
+}
+
+pub(crate) fn open_store<'a>(format: Format, bytes: &'a [u8]) -> Check<Box<dyn Store + 'a>> {
+    match format {
+        Format::Npz => Ok(Box::new(npz::Npz::open(bytes)?)),
+        _ => Err(Problem::new("cannot be read yet")),
+    }
+}
+
+fn from_arrays(
+    store: &mut dyn Store,
+    options: &ReadOptions,
+    want: Want,
+    warnings: &mut Vec<String>,
+) -> Check<Content> {
+    let is_map = map_arrays::is_map(store, options);
+    let is_readings = readings_arrays::is_readings(store);
+    let readings = match want {
+        Want::Either => is_readings && !is_map,
+        Want::Map => is_readings && !is_map,
+        Want::Readings => is_readings || !is_map,
+    };
+    match (readings, want) {
+        (true, Want::Map) => Err(Problem::new("holds readings, expected a map")),
+        (false, Want::Readings) => Err(Problem::new("holds a map, expected readings")),
+        (true, _) => readings_arrays::read(store, options, warnings).map(Content::Readings),
+        (false, _) => map_arrays::read(store, options, warnings).map(Content::Map),
+    }
+}

@@ -1,0 +1,92 @@
+//! Writing a file beside its name and renaming it when complete: no half files, no surprises.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use tempfile::Builder;
+
+use crate::error::{IoError, Problem, Result};
+
+/// Refuses an output that exists (unless `force`) or whose folder does not.
+pub fn check_output(path: &Path, force: bool) -> Result<()> {
+    if path.is_dir() {
+        return Err(Problem::new("it is a folder, expected a file name").in_target(path));
+    }
+    if !folder(path).is_dir() {
+        return Err(Problem::new("its folder does not exist").in_target(path));
+    }
+    if !force && path.symlink_metadata().is_ok() {
+        return Err(IoError::Exists { path: path.to_owned() });
+    }
+    Ok(())
+}
+
+/// Calls `fill` with a temporary file and gives it its name once everything is on disk.
+pub(crate) fn write_file(
+    path: &Path,
+    force: bool,
+    fill: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+) -> Result<()> {
+    check_output(path, force)?;
+    let failed = |source| IoError::Write { path: path.to_owned(), source };
+    let mut builder = Builder::new();
+    builder.prefix(".portolan-").suffix(".part");
+    #[cfg(unix)]
+    {
+        // Temporary files are private by default; an output is as readable as any other file.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let temporary = builder.tempfile_in(folder(path)).map_err(failed)?;
+    let mut out = BufWriter::with_capacity(1 << 16, temporary.as_file());
+    fill(&mut out).and_then(|()| out.flush()).map_err(failed)?;
+    drop(out);
+    temporary.as_file().sync_all().map_err(failed)?;
+    let renamed = if force { temporary.persist(path) } else { temporary.persist_noclobber(path) };
+    match renamed {
+        Ok(_) => Ok(()),
+        Err(error) if !force && error.error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(IoError::Exists { path: path.to_owned() })
+        }
+        Err(error) => Err(failed(error.error)),
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_write_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("map.npz");
+        let error = write_file(&path, false, |out| {
+            out.write_all(b"half")?;
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        });
+        assert!(!error.unwrap_err().is_input());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn an_existing_file_needs_force() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("map.npz");
+        write_file(&path, false, |out| out.write_all(b"one")).unwrap();
+        let error = write_file(&path, false, |out| out.write_all(b"two")).unwrap_err();
+        assert!(error.is_input() && error.to_string().contains("--force"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"one");
+        write_file(&path, true, |out| out.write_all(b"two")).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        assert!(check_output(&folder.path().join("no/where.npz"), true).unwrap_err().is_input());
+        assert!(check_output(folder.path(), true).unwrap_err().is_input());
+    }
+}

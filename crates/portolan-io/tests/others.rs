@@ -1,0 +1,124 @@
+//! Files that NumPy, SciPy and h5py wrote (tests/data/make.py), read with their exact values.
+
+use std::path::{Path, PathBuf};
+
+use ndarray::Array3;
+use portolan::quantiser::MISSING_LEVEL;
+use portolan::{Cell, RadioMap, Readings, Values};
+use portolan_io::{Content, ReadOptions, Unit, read, read_map, read_readings};
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+fn options() -> ReadOptions {
+    ReadOptions::default()
+}
+
+fn slf(r: usize, i: usize, j: usize) -> f64 {
+    (1 + r + 2 * i + 3 * j) as f64 / 8.0
+}
+
+fn psd(r: usize, k: usize) -> f64 {
+    (1 + 3 * r + k) as f64 / 4.0
+}
+
+fn power() -> Array3<f64> {
+    Array3::from_shape_fn((3, 4, 5), |(i, j, k)| (0..2).map(|r| slf(r, i, j) * psd(r, k)).sum())
+}
+
+fn map(name: &str) -> RadioMap {
+    read_map(data(name), &options()).unwrap().value
+}
+
+fn assert_factored(name: &str, map: &RadioMap) {
+    let factors = map.factors().unwrap_or_else(|| panic!("{name} is not factored"));
+    assert_eq!(factors.slf, Array3::from_shape_fn((2, 3, 4), |(r, i, j)| slf(r, i, j)), "{name}");
+    assert_eq!(factors.psd, ndarray::Array2::from_shape_fn((2, 5), |(r, k)| psd(r, k)), "{name}");
+}
+
+fn assert_readings(readings: &Readings) {
+    assert_eq!((readings.grid().rows(), readings.grid().cols()), (3, 4));
+    assert_eq!(readings.cells(), [Cell::new(0, 0), Cell::new(2, 3), Cell::new(1, 2)]);
+}
+
+fn assert_levels(name: &str) {
+    let readings = read_readings(data(name), &options()).unwrap().value;
+    assert_readings(&readings);
+    let Values::Levels { levels, quantiser } = readings.values() else {
+        panic!("{name} holds no levels")
+    };
+    assert_eq!(*levels, ndarray::array![[0, MISSING_LEVEL], [3, 1], [2, 2]]);
+    assert_eq!(quantiser.edges(), [-3.0, -2.0, -0.5]);
+    assert_eq!((quantiser.sigma(), quantiser.offset()), (1.7, 1e-6));
+}
+
+#[test]
+fn numpy_every_element_type() {
+    for letter in "?bBhHiIqQefd".bytes() {
+        for order in ["little", "big"] {
+            let var = Some(format!("{order}_{letter}"));
+            let map = read_map(data("types.npz"), &ReadOptions { var, ..options() }).unwrap().value;
+            let most = if letter == b'?' { 2 } else { 100 };
+            let expected =
+                Array3::from_shape_fn((2, 3, 1), |(i, j, _)| ((3 * i + j) % most) as f64);
+            assert_eq!(*map.to_dense(), expected, "{order} {}", letter as char);
+        }
+    }
+    let var = |name: &str| ReadOptions { var: Some(name.into()), ..options() };
+    let fortran = read_map(data("types.npz"), &var("fortran")).unwrap().value;
+    assert_eq!(fortran.to_dense()[[1, 0, 0]], 3.0);
+    let text = read_map(data("types.npz"), &var("text")).unwrap_err();
+    assert!(text.is_input() && text.to_string().contains("expected numbers"), "{text}");
+    let absent = read_map(data("types.npz"), &var("nothing")).unwrap_err().to_string();
+    assert!(absent.contains("'nothing' is missing") && absent.contains("'big_63'"), "{absent}");
+}
+
+#[test]
+fn numpy_maps() {
+    let factored = map("factored.npz");
+    assert_factored("factored.npz", &factored);
+    assert_eq!(factored.grid().cell_m(), 10.0);
+    assert_eq!(factored.emitters(), [[0.0, 1.0], [2.0, 3.0]]);
+    assert_eq!(factored.freq_hz().unwrap()[1], 2.417e9);
+    assert_eq!(factored.spread_db().unwrap()[[2, 3, 4]], 1.5);
+    let single = map("float32.npz");
+    assert_eq!(*single.to_dense(), power());
+    assert!(single.factors().is_none());
+    let mismatch = read_map(data("mismatch.npz"), &options()).unwrap();
+    assert_eq!(*mismatch.value.to_dense(), power());
+    assert!(mismatch.warnings[0].contains("only 'map' is used"), "{:?}", mismatch.warnings);
+    assert_factored("simulator.npz", &map("simulator.npz"));
+}
+
+#[test]
+fn numpy_readings() {
+    let readings = read_readings(data("values.npz"), &options()).unwrap().value;
+    assert_readings(&readings);
+    let Values::Power(values) = readings.values() else { panic!("no power") };
+    assert!(values[[0, 1]].is_nan());
+    assert_eq!(values.row(2).to_vec(), [0.125, 2.0]);
+    assert_eq!(readings.freq_hz().unwrap(), [2.412e9, 2.417e9]);
+    assert_levels("levels.npz");
+}
+
+#[test]
+fn a_map_is_not_readings_nor_the_other_way_round() {
+    let error = read_readings(data("factored.npz"), &options()).unwrap_err();
+    assert!(error.is_input());
+    assert!(error.to_string().ends_with("factored.npz: holds a map, expected readings"));
+    let error = read_map(data("levels.npz"), &options()).unwrap_err();
+    assert!(error.to_string().ends_with("levels.npz: holds readings, expected a map"));
+    assert!(matches!(read(data("levels.npz"), &options()).unwrap().value, Content::Readings(_)));
+    assert!(matches!(read(data("float32.npz"), &options()).unwrap().value, Content::Map(_)));
+}
+
+#[test]
+fn numpy_in_dbm_is_converted_when_told() {
+    let unit = Some(Unit::Dbm);
+    let map = read_map(data("float32.npz"), &ReadOptions { unit, ..options() }).unwrap().value;
+    let expected = 10f64.powf(power()[[2, 3, 4]] / 10.0);
+    assert!((map.to_dense()[[2, 3, 4]] - expected).abs() < 1e-12);
+    let error = read_map(data("float32.npz"), &ReadOptions { grid: Some((4, 3)), ..options() });
+    assert!(error.unwrap_err().to_string().contains("3 x 4 cells, but a grid of 4 x 3"));
+}

@@ -1,0 +1,130 @@
+//! Tables as people write them, and what is said about the wrong ones.
+
+use portolan::{Cell, Readings};
+use portolan_io::{Loaded, ReadOptions, Result, Unit, read_map, read_readings};
+
+fn load(text: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Loaded<Readings>> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("readings.csv");
+    std::fs::write(&path, text).unwrap();
+    read_readings(&path, options)
+}
+
+fn plain() -> ReadOptions {
+    ReadOptions::default()
+}
+
+fn on_grid(rows: usize, cols: usize) -> ReadOptions {
+    ReadOptions { grid: Some((rows, cols)), cell_m: Some(1.0), ..plain() }
+}
+
+fn complaint(text: &str, options: &ReadOptions) -> String {
+    let error = load(text, options).unwrap_err();
+    assert!(error.is_input());
+    let message = error.to_string();
+    assert!(!message.contains('\n'), "{message}");
+    message.split_once("readings.csv: ").unwrap().1.to_owned()
+}
+
+#[test]
+fn wide_in_metres() {
+    let text = "x_m,y_m,dbm_2412MHz,mw_2.422GHz\n10,0,-30,0.5\n12.4,7.6,,0.25\n";
+    let origin =
+        ReadOptions { origin_m: (10.0, 0.0), cell_m: Some(2.0), grid: Some((3, 5)), ..plain() };
+    let loaded = load(text, &origin).unwrap();
+    let readings = loaded.value;
+    assert_eq!(readings.cells(), [Cell::new(0, 0), Cell::new(1, 4)]);
+    assert_eq!(readings.freq_hz().unwrap(), [2.412e9, 2.422e9]);
+    let power = readings.power();
+    assert!((power[[0, 0]] - 1e-3).abs() < 1e-15 && power[[1, 0]].is_nan());
+    assert_eq!((power[[0, 1]], power[[1, 1]]), (0.5, 0.25));
+    assert_eq!(readings.grid().cell_m(), 2.0);
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+}
+
+#[test]
+fn as_spreadsheets_save_them() {
+    let text = "\u{feff}\"row\";\"col\";\"dbm_2412MHz\"\r\n0;0;\"-30,5\"\r\n\r\n1;2;-40\r\n";
+    let power = load(text, &on_grid(2, 3)).unwrap().value.power();
+    assert!((power[[0, 0]] - 10f64.powf(-3.05)).abs() < 1e-15);
+    let text = "# a survey\nrow\tcol\tdbm_1GHz\n0\t0\tNA\n1\t1\t-3\n0\t1\tNaN\n";
+    assert_eq!(load(text, &on_grid(2, 2)).unwrap().value.gaps(), 2);
+}
+
+#[test]
+fn long_form() {
+    let text = "x_m,y_m,freq_mhz,power_dbm\n0,0,2422,-20\n0,0,2412,-10\n1,1,2412,0\n0,0,2412,-10\n";
+    let Loaded { value, warnings } = load(text, &on_grid(2, 2)).unwrap();
+    assert_eq!(value.freq_hz().unwrap(), [2.412e9, 2.422e9]);
+    let power = value.power();
+    assert!((power[[0, 0]] - 0.1).abs() < 1e-15 && (power[[0, 1]] - 0.01).abs() < 1e-15);
+    assert!(power[[1, 0]] == 1.0 && power[[1, 1]].is_nan());
+    assert!(warnings[0].contains("1 line(s) repeat"), "{warnings:?}");
+    let text = "row,col,freq_hz,power\n0,0,1e9,1\n1,1,1e9,2\n";
+    let linear = ReadOptions { unit: Some(Unit::Linear), ..on_grid(2, 2) };
+    assert_eq!(load(text, &linear).unwrap().value.power()[[1, 0]], 2.0);
+    assert!(complaint(text, &on_grid(2, 2)).contains("pass --unit dbm or --unit linear"));
+}
+
+#[test]
+fn what_was_assumed_is_said() {
+    let text = "x_m,y_m,dbm_1GHz\n0,0,-30\n4,2,-40\n4,2,-40\n";
+    let Loaded { value, warnings } = load(text, &plain()).unwrap();
+    assert_eq!((value.grid().rows(), value.grid().cols(), value.sensors()), (5, 3, 2));
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    assert!(warnings[0].contains("1 m") && warnings[1].contains("5 x 3"), "{warnings:?}");
+    assert!(warnings[2].contains("1 sensor(s) share a cell"), "{warnings:?}");
+}
+
+#[test]
+fn a_table_where_a_map_is_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("truth.csv");
+    std::fs::write(&path, "row,col,mw_1GHz\n0,0,1\n1,1,4\n1,1,2\n").unwrap();
+    let Loaded { value, warnings } = read_map(&path, &on_grid(2, 2)).unwrap();
+    let dense = value.to_dense();
+    assert_eq!((dense[[0, 0, 0]], dense[[1, 1, 0]]), (1.0, 3.0));
+    assert!(dense[[0, 1, 0]].is_nan());
+    assert!(warnings.iter().any(|w| w.contains("2 of 4 cells")), "{warnings:?}");
+}
+
+#[test]
+fn complaints_name_line_and_column() {
+    let grid = on_grid(3, 3);
+    for (text, expected) in [
+        ("row,col,dbm_1GHz\n0,0,-30\n1,x,-40\n", "line 3, column 2: 'x', expected a finite number"),
+        ("row,col,dbm_1GHz\n0,0,-30\n1,,-40\n", "line 3, column 2: '', expected a position"),
+        ("row,col,dbm_1GHz\n0,0.5,-30\n", "line 2, column 2: '0.5', expected a whole number"),
+        ("row,col,dbm_1GHz\n0,-1,-30\n", "line 2, column 2: '-1', -1 is off the grid"),
+        ("row,col,dbm_1GHz\n0,3,-30\n", "line 2: row 0, col 3 is off the 3 x 3 grid"),
+        ("row,col,mw_1GHz\n0,0,-30\n", "line 2, column 3: '-30', power in linear units"),
+        ("row,col,dbm_1GHz\n0,0,inf\n", "line 2, column 3: 'inf', expected a finite number"),
+        ("row,col,dbm_1GHz\n0,0,1e9\n", "line 2, column 3: '1e9', expected a power"),
+        ("row,col,dbm_1GHz\n0,0\n", "line 2: 2 fields, expected 3"),
+        ("row,col,freq_hz,power_mw\n0,0,0,1\n", "line 2, column 3: '0', expected a positive"),
+        ("row,col,1GHz\n0,0,1\n", "line 1, column 3 '1GHz': its unit is not clear"),
+        ("0,0,1\n", "line 1: expected a header"),
+        ("row,col,dbm_1GHz\n", "a header but no readings"),
+        ("row,col,dbm_1GHz\n0,0,-3\n", "1 sensor(s): a map needs"),
+        ("row,col,mw_1GHz\n0,0,0\n1,1,0\n", "all readings are zero"),
+        ("row,col,mw_1GHz,mw_2GHz\n0,0,1,\n1,1,1,\n", "band 1 has no reading"),
+    ] {
+        let message = complaint(text, &grid);
+        assert!(message.starts_with(expected), "{message}\n{expected}");
+    }
+}
+
+#[test]
+fn a_small_table_cannot_claim_a_huge_one() {
+    let far = "row,col,dbm_1GHz\n0,0,-3\n200000000,200000000,-3\n";
+    assert!(complaint(far, &plain()).contains("is not possible"));
+    let mut long = String::from("row,col,freq_hz,power_mw\n");
+    for n in 0..20_000 {
+        long.push_str(&format!("{n},0,{},1\n", n + 1));
+    }
+    assert!(complaint(&long, &plain()).contains("too few cells share a frequency"));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wide.csv");
+    std::fs::write(&path, "row,col,mw_1GHz\n0,0,1\n16383,16383,1\n").unwrap();
+    assert!(read_map(&path, &plain()).unwrap_err().to_string().contains("too large for a table"));
+}

@@ -19,4 +19,4 @@ mod table_write;
 pub use error::{IoError, Result};
 pub use format::{Format, read, read_map, read_readings, write_map, write_readings};
 pub use options::{Content, Loaded, ReadOptions, Unit, WriteOptions};
-pub use output::check_output;
+pub use output::{check_output, write_bytes};

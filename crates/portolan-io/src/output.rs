@@ -22,6 +22,11 @@ pub fn check_output(path: &Path, force: bool) -> Result<()> {
     Ok(())
 }
 
+/// Writes finished bytes, a picture say.
+pub fn write_bytes(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
+    write_file(path, force, |out| out.write_all(bytes))
+}
+
 /// Calls `fill` with a temporary file and gives it its name once everything is on disk.
 pub(crate) fn write_file(
     path: &Path,

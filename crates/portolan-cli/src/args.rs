@@ -1,0 +1,375 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use portolan::{Cell, Emitters};
+use portolan_io::{ReadOptions, Unit};
+
+/// Draws the radio spectrum over space and frequency from a handful of sensors.
+#[derive(Parser)]
+#[command(name = "portolan", version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// The tour: simulate, sense, estimate with several methods, score, draw
+    Demo(DemoArgs),
+    /// Make a map with a known truth: path loss, shadowing, smooth spectra
+    Simulate(SimulateArgs),
+    /// Take readings of a map with sensors
+    Sense(SenseArgs),
+    /// Estimate the whole map from readings
+    Estimate(EstimateArgs),
+    /// Compare an estimated map with the truth
+    Score(ScoreArgs),
+    /// Run several methods on the same readings and score them
+    Compare(CompareArgs),
+    /// Draw a map as PNG, or preview it in the terminal
+    Plot(PlotArgs),
+    /// Say what is in a file
+    Inspect(InspectArgs),
+    /// Convert between npz, csv and mat
+    Convert(ConvertArgs),
+    /// List the methods with their options and defaults
+    Methods(MethodsArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+}
+
+#[derive(Args)]
+pub struct DemoArgs {
+    /// Folder for the files and pictures [default: portolan-demo, or the next free name]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    #[arg(long, default_value_t = 7)]
+    pub seed: u64,
+    /// Replace files of an earlier demo in the same folder
+    #[arg(long)]
+    pub force: bool,
+    #[arg(long)]
+    pub threads: Option<usize>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Psd {
+    Gaussian,
+    Sinc,
+}
+
+#[derive(Args)]
+pub struct SimulateArgs {
+    /// Where to write the map (.npz, .mat, .csv)
+    #[arg(short, long)]
+    pub output: PathBuf,
+    #[arg(long, default_value = "64x64", value_parser = parse_grid)]
+    pub grid: (usize, usize),
+    #[arg(long, default_value_t = 64)]
+    pub bands: usize,
+    #[arg(long, default_value_t = 4)]
+    pub emitters: usize,
+    /// Standard deviation of the shadowing in dB
+    #[arg(long, default_value_t = 6.0)]
+    pub shadow_db: f64,
+    /// Decorrelation distance of the shadowing in metres
+    #[arg(long, default_value_t = 90.0)]
+    pub decorrelation: f64,
+    #[arg(long, value_enum, default_value = "gaussian")]
+    pub psd: Psd,
+    /// Metres per cell
+    #[arg(long, default_value_t = 1.0)]
+    pub cell_m: f64,
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Write only the factors, however small the map
+    #[arg(long)]
+    pub factored: bool,
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Args)]
+pub struct SenseArgs {
+    /// The map to take readings of
+    pub truth: PathBuf,
+    #[arg(short, long)]
+    pub output: PathBuf,
+    /// Random cells: this share of all [default: 0.1]
+    #[arg(long, group = "layout")]
+    pub fraction: Option<f64>,
+    /// Random cells: this many
+    #[arg(long, group = "layout")]
+    pub count: Option<usize>,
+    /// These cells: "row,col row,col ..", or a file with one "row,col" a line
+    #[arg(long, group = "layout")]
+    pub cells: Option<String>,
+    /// A regular lattice: one sensor every STEP cells
+    #[arg(long, group = "layout", value_name = "STEP")]
+    pub lattice: Option<usize>,
+    /// A drive along straight legs: "row,col row,col .." or a file of them
+    #[arg(long, group = "layout", value_name = "WAYPOINTS")]
+    pub path: Option<String>,
+    /// With --path: one reading every so many cells
+    #[arg(long, requires = "path", default_value_t = 1)]
+    pub every: usize,
+    /// Additive white noise at this signal-to-noise ratio
+    #[arg(long, allow_negative_numbers = true)]
+    pub snr_db: Option<f64>,
+    /// Leave out this share of single readings, at random
+    #[arg(long, value_name = "SHARE")]
+    pub gaps: Option<f64>,
+    /// Report levels of a quantiser with 1 to 8 bits instead of power
+    #[arg(long)]
+    pub bits: Option<u32>,
+    /// Inner edges in ln(x + 1e-6), or 'authors' for the paper's 3-bit edges
+    #[arg(long, requires = "bits", allow_hyphen_values = true)]
+    pub edges: Option<String>,
+    /// Standard deviation of the noise before quantising [default: 1.7]
+    #[arg(long, requires = "bits")]
+    pub sigma: Option<f64>,
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+/// What a file may not say about itself.
+#[derive(Args)]
+pub struct ReadArgs {
+    /// Rows x columns, where the file does not say
+    #[arg(long, value_parser = parse_grid)]
+    pub grid: Option<(usize, usize)>,
+    /// Unit of values whose name does not tell
+    #[arg(long, value_enum)]
+    pub unit: Option<UnitName>,
+    /// Metres per cell
+    #[arg(long)]
+    pub cell_m: Option<f64>,
+    /// x,y in metres of the centre of cell 0,0
+    #[arg(long, value_name = "X,Y", value_parser = parse_pair, allow_hyphen_values = true)]
+    pub origin: Option<(f64, f64)>,
+    /// Array or variable of the file that holds the map
+    #[arg(long)]
+    pub var: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum UnitName {
+    Linear,
+    Dbm,
+}
+
+impl ReadArgs {
+    pub fn options(&self) -> ReadOptions {
+        ReadOptions {
+            unit: self.unit.map(UnitName::unit),
+            grid: self.grid,
+            cell_m: self.cell_m,
+            origin_m: self.origin.unwrap_or((0.0, 0.0)),
+            var: self.var.clone(),
+        }
+    }
+}
+
+impl UnitName {
+    pub fn unit(self) -> Unit {
+        match self {
+            UnitName::Linear => Unit::Linear,
+            UnitName::Dbm => Unit::Dbm,
+        }
+    }
+}
+
+#[derive(Args)]
+pub struct EstimateArgs {
+    /// Readings (.npz, .csv, .mat)
+    pub readings: PathBuf,
+    /// Where to write the map (.npz, .mat, .csv)
+    #[arg(short, long)]
+    pub output: PathBuf,
+    /// See `portolan methods`
+    #[arg(long, default_value = "auto")]
+    pub method: String,
+    /// How many emitters to assume, or auto
+    #[arg(long, default_value = "auto", value_parser = parse_emitters)]
+    pub emitters: Emitters,
+    /// An option of the method; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
+    pub settings: Vec<(String, String)>,
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Print what was done as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Args)]
+pub struct ScoreArgs {
+    pub map: PathBuf,
+    pub truth: PathBuf,
+    /// The a of ln(x + a) [default: from the truth, 1e-6 at unit scale]
+    #[arg(long)]
+    pub offset: Option<f64>,
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Args)]
+pub struct CompareArgs {
+    pub readings: PathBuf,
+    pub truth: PathBuf,
+    /// Names, each with options if need be: kriging,kriging:trend=linear:covariance=matern32
+    #[arg(long, value_delimiter = ',', default_value = "nearest,idw,linear,thin_plate,kriging")]
+    pub methods: Vec<String>,
+    #[arg(long, default_value = "auto", value_parser = parse_emitters)]
+    pub emitters: Emitters,
+    #[arg(long)]
+    pub offset: Option<f64>,
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    #[arg(long)]
+    pub threads: Option<usize>,
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Args)]
+pub struct PlotArgs {
+    pub map: PathBuf,
+    /// The picture (.png); without it a preview goes to the terminal
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// Counted from 0 [default: the band with the most power]
+    #[arg(long)]
+    pub band: Option<usize>,
+    /// Draw truth, estimate and error side by side
+    #[arg(long)]
+    pub truth: Option<PathBuf>,
+    /// Mark the sensors of these readings
+    #[arg(long)]
+    pub readings: Option<PathBuf>,
+    /// Draw the SLF and PSD of every emitter of a factored map instead of a band
+    #[arg(long, conflicts_with_all = ["band", "readings"])]
+    pub factors: bool,
+    #[arg(long)]
+    pub title: Option<String>,
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Args)]
+pub struct InspectArgs {
+    pub file: PathBuf,
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Args)]
+pub struct ConvertArgs {
+    pub input: PathBuf,
+    pub output: PathBuf,
+    #[arg(long)]
+    pub force: bool,
+    /// Unit of a written table [default: dbm, linear where a band holds a zero]
+    #[arg(long, value_enum)]
+    pub output_unit: Option<UnitName>,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Args)]
+pub struct MethodsArgs {
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct CompletionsArgs {
+    pub shell: clap_complete::Shell,
+}
+
+fn parse_grid(text: &str) -> Result<(usize, usize), String> {
+    let wrong = || format!("'{text}': expected ROWSxCOLS, such as 64x64");
+    let (rows, cols) = text.split_once(['x', 'X']).ok_or_else(wrong)?;
+    match (rows.parse(), cols.parse()) {
+        (Ok(rows), Ok(cols)) => Ok((rows, cols)),
+        _ => Err(wrong()),
+    }
+}
+
+fn parse_pair(text: &str) -> Result<(f64, f64), String> {
+    let wrong = || format!("'{text}': expected X,Y in metres");
+    let (x, y) = text.split_once(',').ok_or_else(wrong)?;
+    match (x.trim().parse::<f64>(), y.trim().parse::<f64>()) {
+        (Ok(x), Ok(y)) if x.is_finite() && y.is_finite() => Ok((x, y)),
+        _ => Err(wrong()),
+    }
+}
+
+fn parse_emitters(text: &str) -> Result<Emitters, String> {
+    match text.parse::<usize>() {
+        _ if text == "auto" => Ok(Emitters::Auto),
+        Ok(count) if count > 0 => Ok(Emitters::Count(count)),
+        _ => Err(format!("'{text}': expected a whole number above 0, or auto")),
+    }
+}
+
+fn parse_setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
+        _ => Err(format!("'{text}': expected KEY=VALUE")),
+    }
+}
+
+/// Cells as "row,col" separated by blanks, semicolons or line ends.
+pub fn parse_cells(text: &str) -> Result<Vec<Cell>, String> {
+    text.split([' ', ';', '\n', '\r', '\t'])
+        .filter(|part| !part.is_empty() && !part.eq_ignore_ascii_case("row,col"))
+        .map(|part| {
+            let pair = part.split_once(',').and_then(|(r, c)| Some((r.parse().ok()?, c.parse().ok()?)));
+            pair.map(|(row, col)| Cell::new(row, col))
+                .ok_or_else(|| format!("'{part}': expected row,col as whole numbers from 0"))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn words_are_parsed_or_refused() {
+        assert_eq!(parse_grid("34x14"), Ok((34, 14)));
+        assert!(parse_grid("34").is_err());
+        assert_eq!(parse_emitters("3"), Ok(Emitters::Count(3)));
+        assert!(parse_emitters("0").is_err());
+        assert_eq!(parse_cells("1,2 3,4;5,6").unwrap().len(), 3);
+        assert!(parse_cells("1,x").is_err());
+        assert!(parse_setting("=3").is_err());
+    }
+}

@@ -1,0 +1,29 @@
+//! `portolan convert`: between file formats.
+
+use portolan_io::{Content, WriteOptions, check_output, read, write_map, write_readings};
+
+use crate::args::ConvertArgs;
+use crate::failure::Failure;
+use crate::output::{say, warn};
+use crate::watch::check_interrupt;
+
+pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
+    check_output(&args.output, args.force)?;
+    let loaded = read(&args.input, &args.read.options())?;
+    warn(&loaded.warnings);
+    check_interrupt()?;
+    let unit = args.output_unit.map(|u| u.unit());
+    let options = WriteOptions { force: args.force, unit, ..WriteOptions::default() };
+    let what = match &loaded.value {
+        Content::Map(map) => {
+            write_map(&args.output, map, &options)?;
+            "a map"
+        }
+        Content::Readings(readings) => {
+            write_readings(&args.output, readings, &options)?;
+            "readings"
+        }
+    };
+    say(&format!("{}: {what} from {}", args.output.display(), args.input.display()));
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! `portolan estimate`: the whole map from readings.
+
+use portolan::{Context, Estimate};
+use portolan_io::{WriteOptions, check_output, write_map};
+use serde_json::{Map, Value, json};
+
+use super::{load_readings, timed_estimate};
+use crate::args::EstimateArgs;
+use crate::failure::Failure;
+use crate::output::{emit_json, say, warn};
+use crate::watch::{check_interrupt, set_threads};
+
+pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
+    set_threads(args.threads)?;
+    check_output(&args.output, args.force)?;
+    // A wrong method or option is known before a large file is read.
+    portolan::estimate::build(&args.method, args.settings.clone())?;
+    let readings = load_readings(&args.readings, &args.read.options())?;
+    let context = Context { emitters: args.emitters, seed: args.seed };
+    let (estimate, seconds) =
+        timed_estimate(&args.method, args.settings.clone(), &readings, &context)
+            .map_err(|failure| failure.about(&args.readings))?;
+    check_interrupt()?;
+    let options = WriteOptions { force: args.force, ..WriteOptions::default() };
+    write_map(&args.output, &estimate.map, &options)?;
+    warn(&estimate.notes);
+    if args.json {
+        return emit_json(&report(args, &estimate, seconds));
+    }
+    let fitted: Vec<String> =
+        estimate.fitted.iter().map(|(name, value)| format!(", {name} {value:.4}")).collect();
+    say(&format!(
+        "{}: {} from {} sensors in {seconds:.2} s{}",
+        args.output.display(),
+        args.method,
+        readings.sensors(),
+        fitted.concat()
+    ));
+    Ok(())
+}
+
+fn report(args: &EstimateArgs, estimate: &Estimate, seconds: f64) -> Value {
+    let emitters: Vec<Value> = estimate
+        .map
+        .emitters()
+        .iter()
+        .map(|[row, col]| json!({ "row": row, "col": col }))
+        .collect();
+    let fitted: Map<String, Value> =
+        estimate.fitted.iter().map(|(name, value)| (name.to_string(), json!(value))).collect();
+    json!({
+        "method": args.method,
+        "output": args.output,
+        "seconds": seconds,
+        "iterations": estimate.iterations,
+        "loss": estimate.loss,
+        "emitters": emitters,
+        "fitted": fitted,
+        "notes": estimate.notes,
+    })
+}

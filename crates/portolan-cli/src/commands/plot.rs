@@ -1,0 +1,82 @@
+//! `portolan plot`: a picture of a map, or a preview in the terminal.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use portolan::RadioMap;
+use portolan::score::choose_link;
+use portolan_io::picture::{
+    MapFigure, Picture, decibels, factors_figure, map_figure, terminal,
+};
+use portolan_io::{check_output, write_bytes};
+
+use super::{load_map, load_readings, strongest_band};
+use crate::args::PlotArgs;
+use crate::failure::Failure;
+use crate::output::{emit, say};
+use crate::watch::check_interrupt;
+
+/// Width of the preview in characters.
+const PREVIEW: usize = 72;
+
+pub fn run(args: &PlotArgs) -> Result<(), Failure> {
+    if let Some(output) = &args.output {
+        let png = output.extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
+        if !png {
+            return Err(Failure::input(format!("{}: expected a .png name", output.display())));
+        }
+        check_output(output, args.force)?;
+    }
+    let options = args.read.options();
+    let map = load_map(&args.map, &options)?;
+    let truth = args.truth.as_ref().map(|path| load_map(path, &options)).transpose()?;
+    if args.factors {
+        return factors(args, &map, truth.as_ref());
+    }
+    let readings = args.readings.as_ref().map(|path| load_readings(path, &options)).transpose()?;
+    let band = args.band.unwrap_or_else(|| strongest_band(&map));
+    if band >= map.bands() {
+        return Err(Failure::input(format!(
+            "--band {band}: {} has bands 0 to {}",
+            args.map.display(),
+            map.bands() - 1
+        )));
+    }
+    let offset = choose_link(truth.as_ref().unwrap_or(&map)).offset();
+    let Some(output) = &args.output else {
+        let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        return emit(&terminal(&decibels(&map.band(band), offset), PREVIEW, colour));
+    };
+    let picture = map_figure(&MapFigure {
+        map: &map,
+        truth: truth.as_ref(),
+        readings: readings.as_ref(),
+        band,
+        title: args.title.clone(),
+        offset,
+    })?;
+    save(output, &picture, args.force)
+}
+
+fn factors(args: &PlotArgs, map: &RadioMap, truth: Option<&RadioMap>) -> Result<(), Failure> {
+    let missing = |path: &Path| {
+        Failure::input(format!("{}: holds no factors (slf and psd) to draw", path.display()))
+    };
+    let factors = map.factors().ok_or_else(|| missing(&args.map))?;
+    let truth = match (truth, &args.truth) {
+        (Some(truth), Some(path)) => Some(truth.factors().ok_or_else(|| missing(path))?),
+        _ => None,
+    };
+    let Some(output) = &args.output else {
+        return Err(Failure::input("--factors draws a picture: name it with -o"));
+    };
+    let picture = factors_figure(factors, map.grid(), map.freq_hz(), truth)?;
+    save(output, &picture, args.force)
+}
+
+fn save(output: &Path, picture: &Picture, force: bool) -> Result<(), Failure> {
+    check_interrupt()?;
+    write_bytes(output, &picture.png(), force)?;
+    say(&format!("{}: {} x {} pixels", output.display(), picture.width(), picture.height()));
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! `portolan sense`: readings of a map.
+
+use portolan::Cell;
+use portolan::quantiser::AUTHORS_EDGES;
+use portolan::sense::{Layout, Quantising, Sensing, sense};
+use portolan_io::{WriteOptions, check_output, write_readings};
+
+use super::load_map;
+use crate::args::{SenseArgs, parse_cells};
+use crate::failure::Failure;
+use crate::output::say;
+use crate::watch::check_interrupt;
+
+pub fn run(args: &SenseArgs) -> Result<(), Failure> {
+    check_output(&args.output, args.force)?;
+    let layout = layout(args)?;
+    let quantising = quantising(args)?;
+    let truth = load_map(&args.truth, &args.read.options())?;
+    let sensing =
+        Sensing { layout, snr_db: args.snr_db, gaps: args.gaps.unwrap_or(0.0), quantising, seed: args.seed };
+    let readings = sense(&truth, &sensing)?;
+    check_interrupt()?;
+    let options = WriteOptions { force: args.force, ..WriteOptions::default() };
+    write_readings(&args.output, &readings, &options)?;
+    say(&format!(
+        "{}: {} sensors ({:.1} % of the cells), {} bands",
+        args.output.display(),
+        readings.sensors(),
+        100.0 * readings.sensors() as f64 / readings.grid().cells() as f64,
+        readings.bands()
+    ));
+    Ok(())
+}
+
+fn layout(args: &SenseArgs) -> Result<Layout, Failure> {
+    if let Some(count) = args.count {
+        return Ok(Layout::Count(count));
+    }
+    if let Some(list) = &args.cells {
+        return Ok(Layout::Cells(cells("--cells", list)?));
+    }
+    if let Some(step) = args.lattice {
+        return Ok(Layout::Lattice(step));
+    }
+    if let Some(list) = &args.path {
+        return Ok(Layout::Path { waypoints: cells("--path", list)?, every: args.every });
+    }
+    Ok(Layout::Fraction(args.fraction.unwrap_or(0.1)))
+}
+
+/// Cells from the words themselves or from the file that they name.
+fn cells(option: &str, words: &str) -> Result<Vec<Cell>, Failure> {
+    let from_file = words.chars().any(char::is_alphabetic);
+    let text = if from_file {
+        std::fs::read_to_string(words)
+            .map_err(|error| Failure::input(format!("{words}: cannot be read: {error}")))?
+    } else {
+        words.to_string()
+    };
+    parse_cells(&text).map_err(|message| Failure::input(format!("{option} {message}")))
+}
+
+fn quantising(args: &SenseArgs) -> Result<Option<Quantising>, Failure> {
+    let Some(bits) = args.bits else { return Ok(None) };
+    let edges = match args.edges.as_deref() {
+        None => None,
+        Some("authors") => Some(AUTHORS_EDGES.to_vec()),
+        Some(list) => {
+            let parsed: Result<Vec<f64>, _> = list.split(',').map(|e| e.trim().parse()).collect();
+            Some(parsed.map_err(|_| {
+                Failure::input(format!("--edges '{list}': expected numbers e1,e2,.. or authors"))
+            })?)
+        }
+    };
+    Ok(Some(Quantising { bits, edges, sigma: args.sigma.unwrap_or(1.7) }))
+}

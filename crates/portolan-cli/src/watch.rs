@@ -1,0 +1,56 @@
+//! Watching a job: a bar on a terminal, and Ctrl-C.
+
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use portolan::Progress;
+
+use crate::failure::Failure;
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// From here on Ctrl-C (and a polite kill) sets a flag that every job looks at.
+pub fn listen_for_interrupts() {
+    // Where no handler can be set the system's own end of the process remains.
+    let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::SeqCst));
+}
+
+/// Fails if the user has asked to stop: called before anything is written.
+pub fn check_interrupt() -> Result<(), Failure> {
+    if INTERRUPTED.load(Ordering::SeqCst) { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Runs a job under a bar named `name`; the bar shows on a terminal only and leaves no trace.
+pub fn watched<T>(name: &str, job: impl FnOnce(&Progress<'_>) -> T) -> T {
+    let bar = if std::io::stderr().is_terminal() {
+        let bar = ProgressBar::new(1000);
+        let style = ProgressStyle::with_template("{spinner} {msg} [{bar:30}] {percent}% {elapsed}");
+        bar.set_style(style.expect("the template is valid"));
+        bar.set_message(name.to_string());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        bar
+    } else {
+        ProgressBar::hidden()
+    };
+    let callback = |fraction: f64| {
+        bar.set_position((1000.0 * fraction) as u64);
+        !INTERRUPTED.load(Ordering::Relaxed)
+    };
+    let result = job(&Progress::new(&callback));
+    bar.finish_and_clear();
+    result
+}
+
+/// Sets the number of threads for everything that follows.
+pub fn set_threads(threads: Option<usize>) -> Result<(), Failure> {
+    let Some(threads) = threads else { return Ok(()) };
+    if threads == 0 || threads > 1024 {
+        return Err(Failure::input(format!("--threads {threads}: it takes 1 to 1024")));
+    }
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build_global()
+        .map_err(|error| Failure::Run(format!("threads: {error}")))
+}

@@ -5,6 +5,10 @@ mod columns;
 mod error;
 mod format;
 mod map_arrays;
+mod mat5;
+mod mat5_write;
+#[cfg(feature = "hdf5")]
+mod mat73;
 mod npy;
 mod npz;
 mod number;

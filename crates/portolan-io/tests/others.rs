@@ -122,3 +122,57 @@ fn numpy_in_dbm_is_converted_when_told() {
     let error = read_map(data("float32.npz"), &ReadOptions { grid: Some((4, 3)), ..options() });
     assert!(error.unwrap_err().to_string().contains("3 x 4 cells, but a grid of 4 x 3"));
 }
+
+#[test]
+fn scipy_maps() {
+    for name in ["authors.mat", "authors_deflated.mat"] {
+        assert_factored(name, &map(name));
+        let var = Some("T".to_owned());
+        let observed = read_map(data(name), &ReadOptions { var, ..options() }).unwrap().value;
+        assert_eq!(*observed.to_dense(), power() * 1.01, "{name}");
+        let var = Some("title".to_owned());
+        let error = read_map(data(name), &ReadOptions { var, ..options() }).unwrap_err();
+        assert!(error.to_string().contains("class char, expected real numbers"), "{error}");
+        let var = Some("Om".to_owned());
+        let mask = read_map(data(name), &ReadOptions { var, ..options() }).unwrap().value;
+        assert_eq!(mask.bands(), 1);
+        assert_eq!(mask.to_dense()[[2, 3, 0]], 1.0);
+    }
+    let error = read_map(data("matrix.mat"), &options()).unwrap_err().to_string();
+    assert!(error.contains("holds 'layer'") && error.contains("--var"), "{error}");
+    let var = Some("layer".to_owned());
+    let layer = read_map(data("matrix.mat"), &ReadOptions { var, ..options() }).unwrap().value;
+    assert_eq!(layer.band(0), power().index_axis(ndarray::Axis(2), 0));
+    assert_levels("levels.mat");
+}
+
+#[test]
+fn scipy_survey_in_dbm() {
+    let error = read_map(data("survey_dbm.mat"), &options()).unwrap_err();
+    assert!(error.is_input() && error.to_string().contains("pass --unit dbm"), "{error}");
+    let unit = Some(Unit::Dbm);
+    let loaded = read_map(data("survey_dbm.mat"), &ReadOptions { unit, ..options() }).unwrap();
+    let found = loaded.value.to_dense();
+    for ((i, j, k), expected) in power().indexed_iter() {
+        let dbm = (10.0 * expected.log10()).round_ties_even();
+        if (i, j) == (1, 2) || dbm == 0.0 {
+            assert!(found[[i, j, k]].is_nan());
+        } else {
+            assert!((found[[i, j, k]] - 10f64.powf(dbm / 10.0)).abs() < 1e-12);
+        }
+    }
+    assert!(loaded.warnings[0].contains("taken as unmeasured"), "{:?}", loaded.warnings);
+}
+
+#[cfg(feature = "hdf5")]
+#[test]
+fn h5py_maps_and_readings() {
+    let plain = map("authors73.mat");
+    assert_factored("authors73.mat", &plain);
+    assert_eq!(plain.freq_hz().unwrap()[4], 2.432e9);
+    assert_factored("authors73_chunked.mat", &map("authors73_chunked.mat"));
+    let var = Some("T".to_owned());
+    let observed = read_map(data("authors73.mat"), &ReadOptions { var, ..options() }).unwrap();
+    assert_eq!(*observed.value.to_dense(), power() * 1.01);
+    assert_levels("levels73.mat");
+}

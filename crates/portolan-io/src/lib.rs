@@ -16,6 +16,7 @@ mod options;
 mod output;
 mod readings_arrays;
 mod store;
+mod summary;
 mod table;
 mod table_write;
 
@@ -23,3 +24,4 @@ pub use error::{IoError, Result};
 pub use format::{Format, read, read_map, read_readings, write_map, write_readings};
 pub use options::{Content, Loaded, ReadOptions, Unit, WriteOptions};
 pub use output::check_output;
+pub use summary::{ArraySummary, Kind, QuantiserSummary, Summary, inspect};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ndarray::Array3;
 use portolan::quantiser::MISSING_LEVEL;
 use portolan::{Cell, RadioMap, Readings, Values};
-use portolan_io::{Content, ReadOptions, Unit, read, read_map, read_readings};
+use portolan_io::{Content, Kind, ReadOptions, Unit, inspect, read, read_map, read_readings};
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -175,4 +175,24 @@ fn h5py_maps_and_readings() {
     let observed = read_map(data("authors73.mat"), &ReadOptions { var, ..options() }).unwrap();
     assert_eq!(*observed.value.to_dense(), power() * 1.01);
     assert_levels("levels73.mat");
+}
+
+#[test]
+fn summaries() {
+    let summary = inspect(data("factored.npz"), &options()).unwrap();
+    assert_eq!((summary.kind, summary.rows, summary.cols, summary.bands), (Kind::Map, 3, 4, 5));
+    assert_eq!((summary.factors, summary.emitters, summary.has_spread), (Some(2), 2, true));
+    let peak = power().iter().copied().fold(0.0, f64::max);
+    assert_eq!(summary.range.unwrap().1, peak);
+    let text = summary.to_string();
+    for expected in ["cells of 10 m", "2412 to 2432 MHz", "slf: 2 x 3 x 4, <f8", "factored   yes"] {
+        assert!(text.contains(expected), "{text}");
+    }
+    let summary = inspect(data("levels.mat"), &options()).unwrap();
+    assert_eq!((summary.kind, summary.sensors), (Kind::Readings, Some(3)));
+    assert_eq!((summary.gaps, summary.entries), (1, 6));
+    assert_eq!(summary.quantiser.unwrap().levels, 4);
+    let summary = inspect(data("matrix.mat"), &options()).unwrap();
+    assert_eq!(summary.kind, Kind::Arrays);
+    assert!(summary.to_string().contains("layer: 3 x 4, single"));
 }

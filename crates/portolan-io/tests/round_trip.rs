@@ -102,7 +102,7 @@ fn readings_back(readings: &Readings, name: &str, options: &ReadOptions) -> Read
 const ARRAY_FILES: [&str; 2] = ["map.npz", "map.mat"];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn dense_maps(seed: u64, rows in 1usize..7, cols in 1usize..7, bands in 1usize..5) {
@@ -139,7 +139,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn tables(seed: u64, rows in 2usize..7, cols in 2usize..7, bands in 1usize..5) {

@@ -345,7 +345,8 @@ pub fn parse_cells(text: &str) -> Result<Vec<Cell>, String> {
     text.split([' ', ';', '\n', '\r', '\t'])
         .filter(|part| !part.is_empty() && !part.eq_ignore_ascii_case("row,col"))
         .map(|part| {
-            let pair = part.split_once(',').and_then(|(r, c)| Some((r.parse().ok()?, c.parse().ok()?)));
+            let pair =
+                part.split_once(',').and_then(|(r, c)| Some((r.parse().ok()?, c.parse().ok()?)));
             pair.map(|(row, col)| Cell::new(row, col))
                 .ok_or_else(|| format!("'{part}': expected row,col as whole numbers from 0"))
         })

@@ -7,12 +7,13 @@ use crate::failure::Failure;
 /// Prints results; a reader that has gone away ends the command quietly.
 pub fn emit(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()).map_err(
-        |error| match error.kind() {
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.write_all(b"\n"))
+        .and_then(|()| out.flush())
+        .map_err(|error| match error.kind() {
             ErrorKind::BrokenPipe => Failure::OutputClosed,
             _ => Failure::Run(format!("standard output: {error}")),
-        },
-    )
+        })
 }
 
 /// Prints a JSON object.
@@ -44,7 +45,11 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
         let padded: Vec<String> = cells
             .zip(&widths)
             .enumerate()
-            .map(|(i, (cell, &w))| if i == 0 { format!("{cell:<w$}") } else { format!("{cell:>w$}") })
+            .map(
+                |(i, (cell, &w))| {
+                    if i == 0 { format!("{cell:<w$}") } else { format!("{cell:>w$}") }
+                },
+            )
             .collect();
         padded.join("  ").trim_end().to_string()
     };

@@ -7,11 +7,13 @@ use std::path::Path;
 use portolan::{RadioMap, Readings};
 
 use crate::error::{Check, IoError, Problem, Result};
+#[cfg(feature = "hdf5")]
+use crate::mat73;
 use crate::options::{Content, Loaded, ReadOptions, WriteOptions};
 use crate::output::write_file;
 use crate::store::{MAX_BYTES, Store};
 use crate::table::Table;
-use crate::{map_arrays, npz, readings_arrays, table_write};
+use crate::{map_arrays, mat5, mat5_write, npz, readings_arrays, table_write};
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +85,11 @@ pub fn write_map(path: impl AsRef<Path>, map: &RadioMap, options: &WriteOptions)
             let fields = map_arrays::fields(map, options.dense);
             write_file(path, options.force, |out| npz::write(&fields, out))
         }
+        OutputFormat::Mat => {
+            let fields = mat5_write::map_fields(map, options.dense);
+            mat5_write::check(&fields).map_err(|p| p.in_target(path))?;
+            write_file(path, options.force, |out| mat5_write::write(&fields, out))
+        }
         OutputFormat::Csv => {
             table_write::check_map(map, options.unit).map_err(|p| p.in_target(path))?;
             write_file(path, options.force, |out| table_write::write_map(map, options.unit, out))
@@ -100,6 +107,10 @@ pub fn write_readings(
     let fields = readings_arrays::fields(readings);
     match output_format(path)? {
         OutputFormat::Npz => write_file(path, options.force, |out| npz::write(&fields, out)),
+        OutputFormat::Mat => {
+            mat5_write::check(&fields).map_err(|p| p.in_target(path))?;
+            write_file(path, options.force, |out| mat5_write::write(&fields, out))
+        }
         OutputFormat::Csv => {
             let unit = options.unit;
             table_write::check_readings(readings, unit).map_err(|p| p.in_target(path))?;
@@ -111,12 +122,14 @@ pub fn write_readings(
 enum OutputFormat {
     Npz,
     Csv,
+    Mat,
 }
 
 fn output_format(path: &Path) -> Result<OutputFormat> {
     match extension(path).as_str() {
         "npz" => Ok(OutputFormat::Npz),
         "csv" => Ok(OutputFormat::Csv),
+        "mat" => Ok(OutputFormat::Mat),
         _ => Err(Problem::new("its name must end in .npz, .csv or .mat").in_target(path)),
     }
 }
@@ -199,7 +212,14 @@ pub(crate) fn parse(
 pub(crate) fn open_store<'a>(format: Format, bytes: &'a [u8]) -> Check<Box<dyn Store + 'a>> {
     match format {
         Format::Npz => Ok(Box::new(npz::Npz::open(bytes)?)),
-        _ => Err(Problem::new("cannot be read yet")),
+        Format::Mat5 => Ok(Box::new(mat5::Mat5::open(bytes)?)),
+        #[cfg(feature = "hdf5")]
+        Format::Mat73 => Ok(Box::new(mat73::Mat73::open(bytes)?)),
+        #[cfg(not(feature = "hdf5"))]
+        Format::Mat73 => Err(Problem::new(
+            "is a MATLAB 7.3 file, which this build does not read: save it by save -v7",
+        )),
+        Format::Csv => Err(Problem::new("is a table, expected arrays")),
     }
 }
 

@@ -5,6 +5,10 @@ mod columns;
 mod error;
 mod format;
 mod map_arrays;
+mod mat5;
+mod mat5_write;
+#[cfg(feature = "hdf5")]
+mod mat73;
 mod npy;
 mod npz;
 mod number;
@@ -13,6 +17,7 @@ mod output;
 pub mod picture;
 mod readings_arrays;
 mod store;
+mod summary;
 mod table;
 mod table_write;
 
@@ -20,3 +25,4 @@ pub use error::{IoError, Result};
 pub use format::{Format, read, read_map, read_readings, write_map, write_readings};
 pub use options::{Content, Loaded, ReadOptions, Unit, WriteOptions};
 pub use output::{check_output, write_bytes};
+pub use summary::{ArraySummary, Kind, QuantiserSummary, Summary, inspect};

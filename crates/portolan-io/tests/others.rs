@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ndarray::Array3;
 use portolan::quantiser::MISSING_LEVEL;
 use portolan::{Cell, RadioMap, Readings, Values};
-use portolan_io::{Content, ReadOptions, Unit, read, read_map, read_readings};
+use portolan_io::{Content, Kind, ReadOptions, Unit, inspect, read, read_map, read_readings};
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -121,4 +121,78 @@ fn numpy_in_dbm_is_converted_when_told() {
     assert!((map.to_dense()[[2, 3, 4]] - expected).abs() < 1e-12);
     let error = read_map(data("float32.npz"), &ReadOptions { grid: Some((4, 3)), ..options() });
     assert!(error.unwrap_err().to_string().contains("3 x 4 cells, but a grid of 4 x 3"));
+}
+
+#[test]
+fn scipy_maps() {
+    for name in ["authors.mat", "authors_deflated.mat"] {
+        assert_factored(name, &map(name));
+        let var = Some("T".to_owned());
+        let observed = read_map(data(name), &ReadOptions { var, ..options() }).unwrap().value;
+        assert_eq!(*observed.to_dense(), power() * 1.01, "{name}");
+        let var = Some("title".to_owned());
+        let error = read_map(data(name), &ReadOptions { var, ..options() }).unwrap_err();
+        assert!(error.to_string().contains("class char, expected real numbers"), "{error}");
+        let var = Some("Om".to_owned());
+        let mask = read_map(data(name), &ReadOptions { var, ..options() }).unwrap().value;
+        assert_eq!(mask.bands(), 1);
+        assert_eq!(mask.to_dense()[[2, 3, 0]], 1.0);
+    }
+    let error = read_map(data("matrix.mat"), &options()).unwrap_err().to_string();
+    assert!(error.contains("holds 'layer'") && error.contains("--var"), "{error}");
+    let var = Some("layer".to_owned());
+    let layer = read_map(data("matrix.mat"), &ReadOptions { var, ..options() }).unwrap().value;
+    assert_eq!(layer.band(0), power().index_axis(ndarray::Axis(2), 0));
+    assert_levels("levels.mat");
+}
+
+#[test]
+fn scipy_survey_in_dbm() {
+    let error = read_map(data("survey_dbm.mat"), &options()).unwrap_err();
+    assert!(error.is_input() && error.to_string().contains("pass --unit dbm"), "{error}");
+    let unit = Some(Unit::Dbm);
+    let loaded = read_map(data("survey_dbm.mat"), &ReadOptions { unit, ..options() }).unwrap();
+    let found = loaded.value.to_dense();
+    for ((i, j, k), expected) in power().indexed_iter() {
+        let dbm = (10.0 * expected.log10()).round_ties_even();
+        if (i, j) == (1, 2) || dbm == 0.0 {
+            assert!(found[[i, j, k]].is_nan());
+        } else {
+            assert!((found[[i, j, k]] - 10f64.powf(dbm / 10.0)).abs() < 1e-12);
+        }
+    }
+    assert!(loaded.warnings[0].contains("taken as unmeasured"), "{:?}", loaded.warnings);
+}
+
+#[cfg(feature = "hdf5")]
+#[test]
+fn h5py_maps_and_readings() {
+    let plain = map("authors73.mat");
+    assert_factored("authors73.mat", &plain);
+    assert_eq!(plain.freq_hz().unwrap()[4], 2.432e9);
+    assert_factored("authors73_chunked.mat", &map("authors73_chunked.mat"));
+    let var = Some("T".to_owned());
+    let observed = read_map(data("authors73.mat"), &ReadOptions { var, ..options() }).unwrap();
+    assert_eq!(*observed.value.to_dense(), power() * 1.01);
+    assert_levels("levels73.mat");
+}
+
+#[test]
+fn summaries() {
+    let summary = inspect(data("factored.npz"), &options()).unwrap();
+    assert_eq!((summary.kind, summary.rows, summary.cols, summary.bands), (Kind::Map, 3, 4, 5));
+    assert_eq!((summary.factors, summary.emitters, summary.has_spread), (Some(2), 2, true));
+    let peak = power().iter().copied().fold(0.0, f64::max);
+    assert_eq!(summary.range.unwrap().1, peak);
+    let text = summary.to_string();
+    for expected in ["cells of 10 m", "2412 to 2432 MHz", "slf: 2 x 3 x 4, <f8", "factored   yes"] {
+        assert!(text.contains(expected), "{text}");
+    }
+    let summary = inspect(data("levels.mat"), &options()).unwrap();
+    assert_eq!((summary.kind, summary.sensors), (Kind::Readings, Some(3)));
+    assert_eq!((summary.gaps, summary.entries), (1, 6));
+    assert_eq!(summary.quantiser.unwrap().levels, 4);
+    let summary = inspect(data("matrix.mat"), &options()).unwrap();
+    assert_eq!(summary.kind, Kind::Arrays);
+    assert!(summary.to_string().contains("layer: 3 x 4, single"));
 }

@@ -20,7 +20,7 @@ fn noise(seed: u64, n: usize) -> f64 {
 }
 
 fn frequencies(seed: u64, bands: usize) -> Option<Vec<f64>> {
-    (seed % 2 == 0).then(|| (0..bands).map(|k| 2.4e9 + 5.5e6 * k as f64).collect())
+    (seed.is_multiple_of(2)).then(|| (0..bands).map(|k| 2.4e9 + 5.5e6 * k as f64).collect())
 }
 
 fn dense(seed: u64, rows: usize, cols: usize, bands: usize) -> RadioMap {
@@ -34,7 +34,7 @@ fn dense(seed: u64, rows: usize, cols: usize, bands: usize) -> RadioMap {
     let spread = power.mapv(|_| 3.25);
     let map = RadioMap::dense(grid, power).unwrap();
     let map = map.with_frequencies(frequencies(seed, bands)).unwrap();
-    if seed % 3 == 0 { map.with_spread_db(Some(spread)).unwrap() } else { map }
+    if seed.is_multiple_of(3) { map.with_spread_db(Some(spread)).unwrap() } else { map }
 }
 
 fn factored(seed: u64, rows: usize, cols: usize, bands: usize, emitters: usize) -> RadioMap {
@@ -99,10 +99,10 @@ fn readings_back(readings: &Readings, name: &str, options: &ReadOptions) -> Read
     read_readings(&path, options).unwrap().value
 }
 
-const ARRAY_FILES: [&str; 1] = ["map.npz"];
+const ARRAY_FILES: [&str; 2] = ["map.npz", "map.mat"];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn dense_maps(seed: u64, rows in 1usize..7, cols in 1usize..7, bands in 1usize..5) {
@@ -139,7 +139,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn tables(seed: u64, rows in 2usize..7, cols in 2usize..7, bands in 1usize..5) {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p portolan --example accuracy -- \
-//!     [maps=16] [seed=0] [emitters=4] [shadow=6] [xc=90] [fraction=0.1] [side=64] [snr=DB] [bits=B] \
+//!     [maps=16] [seed=0] [emitters=4] [shadow=6] [xc=90] [fraction=0.1] [side=64] [snr=DB] [gaps=SHARE] [bits=B] \
 //!     [assumed=R] METHOD[:key=value,..] ..
 //! ```
 
@@ -52,6 +52,7 @@ fn main() -> Result<(), Failure> {
         let sensing = Sensing {
             layout: Layout::Fraction(fraction),
             snr_db,
+            gaps: number("gaps", 0.0)?,
             quantising: quantising.clone(),
             seed,
         };

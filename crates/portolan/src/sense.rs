@@ -46,6 +46,8 @@ pub struct Sensing {
     pub layout: Layout,
     /// Power of the readings over power of the additive noise, over all readings, in dB.
     pub snr_db: Option<f64>,
+    /// Share of single readings that are lost.
+    pub gaps: f64,
     pub quantising: Option<Quantising>,
     pub seed: u64,
 }
@@ -53,7 +55,7 @@ pub struct Sensing {
 impl Sensing {
     /// Exact readings with a given layout.
     pub fn exact(layout: Layout, seed: u64) -> Self {
-        Self { layout, snr_db: None, quantising: None, seed }
+        Self { layout, snr_db: None, gaps: 0.0, quantising: None, seed }
     }
 }
 
@@ -66,6 +68,14 @@ pub fn sense(map: &RadioMap, sensing: &Sensing) -> Result<Readings, InputError> 
     }
     if let Some(snr_db) = sensing.snr_db {
         add_noise(&mut values, snr_db, &mut stream(sensing.seed, 1))?;
+    }
+    if !(0.0..1.0).contains(&sensing.gaps) {
+        let message = format!("a share of gaps of {}: it takes 0 up to 1", sensing.gaps);
+        return Err(InputError::Request(message));
+    }
+    if sensing.gaps > 0.0 {
+        let mut rng = stream(sensing.seed, 4);
+        values.mapv_inplace(|v| if rng.random_bool(sensing.gaps) { f64::NAN } else { v });
     }
     let values = match &sensing.quantising {
         None => Values::Power(values),
@@ -315,6 +325,15 @@ mod tests {
         let variance = strong.iter().sum::<f64>() / strong.len() as f64;
         assert!(strong.len() > 1000 && (variance - 1.0).abs() < 0.1, "{variance}");
         assert!(noisy.iter().all(|v| *v >= 0.0));
+    }
+
+    #[test]
+    fn gaps_are_as_many_as_asked_for() {
+        let sensing = Sensing { gaps: 0.3, ..Sensing::exact(Layout::Fraction(1.0), 3) };
+        let readings = sense(&map(), &sensing).unwrap();
+        let share = readings.gaps() as f64 / (600.0 * 16.0);
+        assert!((share - 0.3).abs() < 0.02, "{share}");
+        assert!(sense(&map(), &Sensing { gaps: 1.0, ..sensing }).is_err());
     }
 
     #[test]

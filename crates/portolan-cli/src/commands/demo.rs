@@ -62,7 +62,11 @@ fn folder(args: &DemoArgs) -> Result<PathBuf, Failure> {
         Some(folder) => folder.clone(),
         None => (1..)
             .map(|n| {
-                PathBuf::from(if n == 1 { "portolan-demo".into() } else { format!("portolan-demo-{n}") })
+                PathBuf::from(if n == 1 {
+                    "portolan-demo".into()
+                } else {
+                    format!("portolan-demo-{n}")
+                })
             })
             .find(|folder| !folder.exists() || args.force)
             .expect("some name is free"),

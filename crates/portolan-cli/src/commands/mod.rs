@@ -46,8 +46,7 @@ fn timed_estimate(
 ) -> Result<(Estimate, f64), Failure> {
     let estimator = build(method, settings)?;
     let start = Instant::now();
-    let estimate =
-        watched(method, |progress| estimator.estimate(readings, context, progress))?;
+    let estimate = watched(method, |progress| estimator.estimate(readings, context, progress))?;
     Ok((estimate, start.elapsed().as_secs_f64()))
 }
 

@@ -5,9 +5,7 @@ use std::path::Path;
 
 use portolan::RadioMap;
 use portolan::score::choose_link;
-use portolan_io::picture::{
-    MapFigure, Picture, decibels, factors_figure, map_figure, terminal,
-};
+use portolan_io::picture::{MapFigure, Picture, decibels, factors_figure, map_figure, terminal};
 use portolan_io::{check_output, write_bytes};
 
 use super::{load_map, load_readings, strongest_band};

@@ -16,8 +16,13 @@ pub fn run(args: &SenseArgs) -> Result<(), Failure> {
     let layout = layout(args)?;
     let quantising = quantising(args)?;
     let truth = load_map(&args.truth, &args.read.options())?;
-    let sensing =
-        Sensing { layout, snr_db: args.snr_db, gaps: args.gaps.unwrap_or(0.0), quantising, seed: args.seed };
+    let sensing = Sensing {
+        layout,
+        snr_db: args.snr_db,
+        gaps: args.gaps.unwrap_or(0.0),
+        quantising,
+        seed: args.seed,
+    };
     let readings = sense(&truth, &sensing)?;
     check_interrupt()?;
     let options = WriteOptions { force: args.force, ..WriteOptions::default() };

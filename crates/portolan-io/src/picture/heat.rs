@@ -222,4 +222,3 @@ pub fn draw_unknown(canvas: &mut Canvas, area: Rect) {
 fn unknown(x: i64, y: i64) -> Rgb {
     if (x + y).rem_euclid(7) == 0 { UNKNOWN_HATCH } else { UNKNOWN }
 }
-

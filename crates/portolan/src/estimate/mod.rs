@@ -1,6 +1,7 @@
 //! Estimators: from readings to a map. The trait, the register of methods, progress and cancel;
 //! one file per method.
 
+mod auto;
 mod bands;
 mod idw;
 mod kriging;

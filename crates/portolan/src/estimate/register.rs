@@ -1,6 +1,6 @@
 //! The register of methods: a new method is one file and one line here.
 
-use super::{Estimator, OptionSpec, Options, idw, kriging, linear, nearest, thin_plate};
+use super::{Estimator, OptionSpec, Options, auto, idw, kriging, linear, nearest, thin_plate};
 use crate::error::InputError;
 
 type Build = fn(&Options) -> Result<Box<dyn Estimator>, InputError>;
@@ -79,5 +79,11 @@ const METHODS: &[Method] = &[
         summary: "ordinary or universal kriging, hyperparameters fitted, with a spread",
         options: kriging::OPTIONS,
         build: kriging::build,
+    },
+    Method {
+        name: "auto",
+        summary: "the best of several methods by cross-validation over sensors (the default)",
+        options: auto::OPTIONS,
+        build: auto::build,
     },
 ];

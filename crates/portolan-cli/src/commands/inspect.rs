@@ -1,0 +1,47 @@
+//! `portolan inspect`: what is in a file.
+
+use portolan_io::{Kind, Summary, inspect};
+use serde_json::{Value, json};
+
+use crate::args::InspectArgs;
+use crate::failure::Failure;
+use crate::output::{emit, emit_json, warn};
+
+pub fn run(args: &InspectArgs) -> Result<(), Failure> {
+    let summary = inspect(&args.file, &args.read.options())?;
+    warn(&summary.warnings);
+    if args.json { emit_json(&as_json(&summary)) } else { emit(&summary.to_string()) }
+}
+
+fn as_json(summary: &Summary) -> Value {
+    let arrays: Vec<Value> = summary
+        .arrays
+        .iter()
+        .map(|array| json!({ "name": array.name, "shape": array.shape, "type": array.element }))
+        .collect();
+    let quantiser = summary.quantiser.as_ref().map(
+        |q| json!({ "levels": q.levels, "sigma": q.sigma, "offset": q.offset }),
+    );
+    json!({
+        "format": summary.format.to_string(),
+        "kind": match summary.kind {
+            Kind::Map => "map",
+            Kind::Readings => "readings",
+            Kind::Arrays => "arrays",
+        },
+        "rows": summary.rows,
+        "cols": summary.cols,
+        "cell_m": summary.cell_m,
+        "bands": summary.bands,
+        "freq_hz": summary.freq_hz,
+        "range": summary.range.map(|(low, high)| [low, high]),
+        "gaps": summary.gaps,
+        "entries": summary.entries,
+        "sensors": summary.sensors,
+        "quantiser": quantiser,
+        "factors": summary.factors,
+        "emitters": summary.emitters,
+        "has_spread": summary.has_spread,
+        "arrays": arrays,
+    })
+}

@@ -1,0 +1,223 @@
+//! What is in a file, for people.
+
+use std::fmt;
+use std::path::Path;
+
+use portolan::{RadioMap, Readings, Values};
+
+use crate::error::{Problem, Result};
+use crate::format::{Format, Want, contents, detect, open_store, parse};
+use crate::options::{Content, ReadOptions, Unit};
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Map,
+    Readings,
+    /// Arrays that are neither; one of them may be a map by `--var`.
+    Arrays,
+}
+
+/// An array of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArraySummary {
+    pub name: String,
+    pub shape: Vec<usize>,
+    /// The type of the elements in the file's own words.
+    pub element: String,
+}
+
+/// The quantiser of readings in levels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuantiserSummary {
+    pub levels: usize,
+    pub sigma: f64,
+    pub offset: f64,
+}
+
+/// What a file holds, in numbers. Where the kind is [`Kind::Arrays`], only `arrays` is filled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    pub format: Format,
+    pub kind: Kind,
+    pub rows: usize,
+    pub cols: usize,
+    pub cell_m: f64,
+    pub bands: usize,
+    pub freq_hz: Option<Vec<f64>>,
+    /// Least and greatest known power, linear.
+    pub range: Option<(f64, f64)>,
+    /// Missing entries, and how many there are in all.
+    pub gaps: usize,
+    pub entries: usize,
+    /// Sensors of readings.
+    pub sensors: Option<usize>,
+    pub quantiser: Option<QuantiserSummary>,
+    /// Emitters of a factored map.
+    pub factors: Option<usize>,
+    /// Emitters whose position is given.
+    pub emitters: usize,
+    pub has_spread: bool,
+    /// The arrays of the file; none for a table.
+    pub arrays: Vec<ArraySummary>,
+    pub warnings: Vec<String>,
+}
+
+/// Looks into a file. A file of arrays that make no map is described too, so that `--var` can be
+/// chosen; one whose map or readings are wrong is an error.
+pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Summary> {
+    let path = path.as_ref();
+    let in_file = |problem: Problem| problem.in_file(path);
+    let bytes = contents(path)?;
+    let format = detect(path, &bytes).map_err(in_file)?;
+    let mut arrays = Vec::new();
+    let mut known = true;
+    if format != Format::Csv {
+        let store = open_store(format, &bytes).map_err(in_file)?;
+        known = crate::map_arrays::is_map(store.as_ref(), options)
+            || crate::readings_arrays::is_readings(store.as_ref());
+        arrays.extend(store.entries().iter().map(|entry| ArraySummary {
+            name: entry.name.clone(),
+            shape: entry.shape.clone(),
+            element: entry.kind.clone(),
+        }));
+    }
+    let mut summary = Summary::of_arrays(format, arrays);
+    if known {
+        let loaded = parse(format, &bytes, options, Want::Either).map_err(in_file)?;
+        match &loaded.value {
+            Content::Map(map) => summary.describe_map(map),
+            Content::Readings(readings) => summary.describe_readings(readings),
+        }
+        summary.warnings = loaded.warnings;
+    }
+    Ok(summary)
+}
+
+impl Summary {
+    fn of_arrays(format: Format, arrays: Vec<ArraySummary>) -> Self {
+        Self {
+            format,
+            kind: Kind::Arrays,
+            rows: 0,
+            cols: 0,
+            cell_m: 1.0,
+            bands: 0,
+            freq_hz: None,
+            range: None,
+            gaps: 0,
+            entries: 0,
+            sensors: None,
+            quantiser: None,
+            factors: None,
+            emitters: 0,
+            has_spread: false,
+            arrays,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn describe_map(&mut self, map: &RadioMap) {
+        let grid = map.grid();
+        self.kind = Kind::Map;
+        (self.rows, self.cols, self.cell_m) = (grid.rows(), grid.cols(), grid.cell_m());
+        self.bands = map.bands();
+        self.freq_hz = map.freq_hz().map(<[f64]>::to_vec);
+        self.factors = map.factors().map(|factors| factors.psd.nrows());
+        self.emitters = map.emitters().len();
+        self.has_spread = map.spread_db().is_some();
+        self.entries = grid.cells().saturating_mul(map.bands());
+        // Cell by cell: a factored map may be too large to be made dense.
+        let mut spectrum = vec![0.0; map.bands()];
+        for index in 0..grid.cells() {
+            map.spectrum_into(grid.cell(index), &mut spectrum);
+            self.count(spectrum.iter().copied());
+        }
+    }
+
+    fn describe_readings(&mut self, readings: &Readings) {
+        let grid = readings.grid();
+        self.kind = Kind::Readings;
+        (self.rows, self.cols, self.cell_m) = (grid.rows(), grid.cols(), grid.cell_m());
+        self.bands = readings.bands();
+        self.freq_hz = readings.freq_hz().map(<[f64]>::to_vec);
+        self.sensors = Some(readings.sensors());
+        self.entries = readings.sensors() * readings.bands();
+        if let Values::Levels { quantiser, .. } = readings.values() {
+            self.quantiser = Some(QuantiserSummary {
+                levels: quantiser.edges().len() + 1,
+                sigma: quantiser.sigma(),
+                offset: quantiser.offset(),
+            });
+        }
+        self.count(readings.power().iter().copied());
+    }
+
+    fn count(&mut self, values: impl Iterator<Item = f64>) {
+        for value in values {
+            if value.is_nan() {
+                self.gaps += 1;
+            } else {
+                let (least, most) = self.range.unwrap_or((value, value));
+                self.range = Some((least.min(value), most.max(value)));
+            }
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            Kind::Map => "map",
+            Kind::Readings => "readings",
+            Kind::Arrays => "arrays that make no map: name one with --var",
+        };
+        writeln!(f, "holds      {kind}")?;
+        writeln!(f, "format     {}", self.format)?;
+        if self.kind != Kind::Arrays {
+            self.fmt_content(f)?;
+        }
+        for array in &self.arrays {
+            let sides: Vec<String> = array.shape.iter().map(usize::to_string).collect();
+            let shape = if sides.is_empty() { "one number".into() } else { sides.join(" x ") };
+            let name = array.name.escape_debug();
+            writeln!(f, "array      {name}: {shape}, {}", array.element.escape_debug())?;
+        }
+        Ok(())
+    }
+}
+
+impl Summary {
+    fn fmt_content(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "grid       {} x {} cells of {} m", self.rows, self.cols, self.cell_m)?;
+        writeln!(f, "bands      {}", self.bands)?;
+        if let Some([first, .., last]) = self.freq_hz.as_deref() {
+            writeln!(f, "frequency  {} to {} MHz", first / 1e6, last / 1e6)?;
+        } else if let Some([only]) = self.freq_hz.as_deref() {
+            writeln!(f, "frequency  {} MHz", only / 1e6)?;
+        }
+        if let Some(sensors) = self.sensors {
+            writeln!(f, "sensors    {sensors}")?;
+        }
+        if let Some(QuantiserSummary { levels, sigma, offset }) = &self.quantiser {
+            writeln!(f, "quantised  {levels} levels, sigma {sigma}, a {offset}")?;
+        }
+        if let Some((least, most)) = self.range {
+            let dbm = |power| Unit::Dbm.from_linear(power);
+            let (low, high) = (dbm(least), dbm(most));
+            writeln!(f, "power      {least:.3e} to {most:.3e} linear ({low:.1} to {high:.1} dB)")?;
+        }
+        writeln!(f, "gaps       {} of {}", self.gaps, self.entries)?;
+        if self.kind == Kind::Map {
+            match self.factors {
+                Some(emitters) => writeln!(f, "factored   yes, {emitters} emitter(s)")?,
+                None => writeln!(f, "factored   no")?,
+            }
+            if self.emitters > 0 {
+                writeln!(f, "emitters   {} with a position", self.emitters)?;
+            }
+            writeln!(f, "spread     {}", if self.has_spread { "yes" } else { "no" })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,233 @@
+//! Bytes that nobody should trust: random, cut short, with bits flipped, or made to deceive.
+//! Every reader answers with an error about the input, or reads what is harmless.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use portolan_io::{ReadOptions, Unit, inspect, read, read_map, read_readings};
+use proptest::prelude::*;
+
+const SEEDS: [&str; 13] = [
+    "factored.npz",
+    "float32.npz",
+    "simulator.npz",
+    "values.npz",
+    "levels.npz",
+    "authors.mat",
+    "authors_deflated.mat",
+    "survey_dbm.mat",
+    "matrix.mat",
+    "levels.mat",
+    "authors73.mat",
+    "authors73_chunked.mat",
+    "levels73.mat",
+];
+
+const TABLE: &[u8] = b"x_m,y_m,dbm_2412MHz,mw_2.422GHz\n0,0,-30,0.5\n1,2,,0.25\n3,1,-40,\n";
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+fn seed(index: usize) -> (&'static str, Vec<u8>) {
+    match SEEDS.get(index) {
+        Some(name) => (name, std::fs::read(data(name)).unwrap()),
+        None => ("table.csv", TABLE.to_vec()),
+    }
+}
+
+/// Every reader on these bytes: no panic, and errors that blame the input on one line.
+fn survive(name: &str, bytes: &[u8]) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    let check = |error: Option<portolan_io::IoError>| {
+        if let Some(error) = error {
+            assert!(error.is_input(), "{error}");
+            let text = error.to_string();
+            assert!(!text.contains(['\n', '\r']) && text.len() < 1000, "{text}");
+        }
+    };
+    let var = |name: &str| ReadOptions { var: Some(name.into()), ..ReadOptions::default() };
+    let dbm = ReadOptions { unit: Some(Unit::Dbm), ..ReadOptions::default() };
+    for options in [ReadOptions::default(), dbm, var("T"), var("layer"), var("map")] {
+        check(read(&path, &options).err());
+        check(read_map(&path, &options).err());
+        check(read_readings(&path, &options).err());
+        check(inspect(&path, &options).err());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..2000), kind in 0usize..7) {
+        let (name, start): (_, Vec<u8>) = match kind {
+            0 => ("a.npz", b"PK\x03\x04".to_vec()),
+            1 => ("a.mat", [[b' '; 124].as_slice(), b"\x00\x01IM"].concat()),
+            2 => ("a.mat", [[b' '; 124].as_slice(), b"\x01\x00MI"].concat()),
+            3 => ("a.mat", b"\x89HDF\r\n\x1a\n".to_vec()),
+            4 => ("a.csv", b"row,col,dbm_1GHz\n".to_vec()),
+            5 => ("a.csv", Vec::new()),
+            _ => ("a", Vec::new()),
+        };
+        survive(name, &[start, bytes].concat());
+    }
+
+    #[test]
+    fn random_tables(text in "(row|col|x_m|y_m|freq_hz|power|dbm_1GHz|[,;\"\n0-9.e-]){0,60}") {
+        survive("a.csv", text.as_bytes());
+        survive("b.csv", format!("row,col,mw_1GHz\n{text}").as_bytes());
+    }
+
+    #[test]
+    fn cut_short(index in 0..=SEEDS.len(), share in 0.0..1.0f64) {
+        let (name, bytes) = seed(index);
+        survive(name, &bytes[..(bytes.len() as f64 * share) as usize]);
+    }
+
+    #[test]
+    fn flipped_bits(
+        index in 0..=SEEDS.len(),
+        flips in prop::collection::vec((any::<prop::sample::Index>(), 0u8..8), 1..4),
+    ) {
+        let (name, mut bytes) = seed(index);
+        for (place, bit) in flips {
+            let place = place.index(bytes.len());
+            bytes[place] ^= 1 << bit;
+        }
+        survive(name, &bytes);
+    }
+
+    #[test]
+    fn overwritten_words(
+        index in 0..=SEEDS.len(),
+        place in any::<prop::sample::Index>(),
+        word in prop::sample::select(vec![0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, u32::MAX - 7]),
+    ) {
+        let (name, mut bytes) = seed(index);
+        let place = place.index(bytes.len() - 4);
+        bytes[place..place + 4].copy_from_slice(&word.to_le_bytes());
+        survive(name, &bytes);
+    }
+}
+
+/// An npz with one stored entry and whatever sizes its headers claim.
+fn npz(header: &str, body: &[u8], claimed: Option<u64>) -> Vec<u8> {
+    let mut npy = b"\x93NUMPY\x01\x00".to_vec();
+    npy.extend((header.len() as u16).to_le_bytes());
+    npy.extend(header.as_bytes());
+    npy.extend(body);
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default()
+        .compression_method(zip::CompressionMethod::Stored)
+        .large_file(true);
+    archive.start_file("map.npy", options).unwrap();
+    archive.write_all(&npy).unwrap();
+    let mut bytes = archive.finish().unwrap().into_inner();
+    if let Some(claimed) = claimed {
+        let (mut at, real) = (0, (npy.len() as u64).to_le_bytes());
+        let mut found = 0;
+        while at + 8 <= bytes.len() {
+            if bytes[at..at + 8] == real {
+                bytes[at..at + 8].copy_from_slice(&claimed.to_le_bytes());
+                found += 1;
+            }
+            at += 1;
+        }
+        assert!(found >= 2, "the sizes stand in the local header at least");
+    }
+    bytes
+}
+
+fn refused(name: &str, bytes: &[u8]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    let begun = Instant::now();
+    let error = read_map(&path, &ReadOptions::default()).unwrap_err();
+    assert!(error.is_input(), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(2), "refused too late");
+    error.to_string()
+}
+
+#[test]
+fn an_npz_of_a_billion_by_a_billion() {
+    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000, 1000000000), }\n";
+    let message = refused("a.npz", &npz(header, &[0; 64], None));
+    assert!(message.contains("array 'map' claims shape [1000000000, 1000000000]"), "{message}");
+    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (20000, 20000), }\n";
+    let message = refused("a.npz", &npz(header, &[0; 64], None));
+    assert!(message.contains("64 bytes, expected 3200000000"), "{message}");
+}
+
+#[test]
+fn an_npz_whose_entry_claims_a_petabyte() {
+    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }\n";
+    refused("a.npz", &npz(header, &[0; 32], Some(1_000_000_000_000_000)));
+}
+
+#[test]
+fn a_deflated_bomb_is_refused_by_its_shape() {
+    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }\n";
+    let mut npy = b"\x93NUMPY\x01\x00".to_vec();
+    npy.extend((header.len() as u16).to_le_bytes());
+    npy.extend(header.as_bytes());
+    npy.resize(50_000_000, 0);
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    archive.start_file("map.npy", zip::write::SimpleFileOptions::default()).unwrap();
+    archive.write_all(&npy).unwrap();
+    let message = refused("a.npz", &archive.finish().unwrap().into_inner());
+    assert!(message.contains("expected 32 for shape [2, 2]"), "{message}");
+}
+
+#[test]
+fn a_mat_with_giant_dimensions() {
+    let mut bytes = std::fs::read(data("matrix.mat")).unwrap();
+    let sides = [3i32, 4].map(i32::to_le_bytes).concat();
+    let at = bytes.windows(8).position(|window| window == sides).unwrap();
+    for (rows, cols) in [(i32::MAX, i32::MAX), (-1, 4), (30_000, 10_000)] {
+        bytes[at..at + 8].copy_from_slice(&[rows, cols].map(i32::to_le_bytes).concat());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.mat");
+        std::fs::write(&path, &bytes).unwrap();
+        let options = ReadOptions { var: Some("layer".into()), ..ReadOptions::default() };
+        assert!(read_map(&path, &options).unwrap_err().is_input());
+    }
+}
+
+#[test]
+fn an_hdf5_that_is_all_wrong() {
+    for filler in [0x00, 0xff, 0x01] {
+        let mut bytes = vec![filler; 4096];
+        bytes[..8].copy_from_slice(b"\x89HDF\r\n\x1a\n");
+        refused("a.mat", &bytes);
+        bytes.rotate_right(512);
+        refused("a.mat", &bytes);
+    }
+    // Dimensions of a dataset replaced by giant ones.
+    let bytes = std::fs::read(data("authors73.mat")).unwrap();
+    let sides = [5u64, 4, 3].map(u64::to_le_bytes).concat();
+    let giant = [1u64 << 40, 1 << 12, 3].map(u64::to_le_bytes).concat();
+    let mut hostile = bytes.clone();
+    let places: Vec<usize> =
+        (0..bytes.len() - 24).filter(|&at| bytes[at..at + 24] == sides).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        hostile[at..at + 24].copy_from_slice(&giant);
+    }
+    refused("a.mat", &hostile);
+}
+
+#[test]
+fn files_that_are_not_there_or_not_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let absent = read(folder.path().join("none.npz"), &ReadOptions::default()).unwrap_err();
+    assert!(absent.is_input() && absent.to_string().contains("none.npz: cannot be opened"));
+    assert!(read(folder.path(), &ReadOptions::default()).unwrap_err().is_input());
+    assert!(refused("empty.npz", b"").contains("is empty"));
+    assert!(refused("a.npz", b"row,col,dbm_1GHz\n").contains("expected an npz archive"));
+    assert!(refused("a.npy", b"\x93NUMPY\x01\x00").contains("np.savez"));
+}

@@ -1,0 +1,136 @@
+//! The default: several methods judged by cross-validation over sensors, the best one used.
+//!
+//! Sensors are dealt into folds; each candidate predicts every fold from the others. The error is
+//! the root mean square in dB on the readings' own log scale.
+
+use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress, build as build_method};
+use crate::error::{EstimateError, InputError};
+use crate::link::{DB_PER_NEPER, Link};
+use crate::readings::{Readings, Values};
+
+const OWN: &[OptionSpec] = &[OptionSpec {
+    name: "folds",
+    default: "5 (ours)",
+    takes: "2 to 20: into how many parts the sensors are dealt",
+}];
+pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
+
+/// Method, its settings, and its name for people.
+type Candidate = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+
+const CANDIDATES: &[Candidate] = &[
+    ("kriging", &[], "kriging (exponential)"),
+    ("kriging", &[("covariance", "matern32")], "kriging (matern32)"),
+    ("thin_plate", &[], "thin_plate"),
+];
+
+/// Grids with more cells than this are judged on one fold: each fold costs a whole map.
+const MANY_CELLS: usize = 128 * 128;
+
+struct Auto {
+    folds: usize,
+}
+
+pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
+    Ok(Box::new(Auto { folds: options.count("folds", 2..=20)?.unwrap_or(5) }))
+}
+
+impl Estimator for Auto {
+    fn estimate(
+        &self,
+        readings: &Readings,
+        context: &Context,
+        progress: &Progress<'_>,
+    ) -> Result<Estimate, EstimateError> {
+        let folds = self.folds.min(readings.sensors() / 2);
+        if folds < 2 {
+            let (name, settings, label) = CANDIDATES[0];
+            let mut estimate = candidate(name, settings)?.estimate(readings, context, progress)?;
+            estimate.notes.push(format!("chose {label}: too few sensors to compare methods"));
+            return Ok(estimate);
+        }
+        let judged = if readings.grid().cells() > MANY_CELLS { 1 } else { folds };
+        let mut errors = Vec::with_capacity(CANDIDATES.len());
+        for (i, (name, settings, _)) in CANDIDATES.iter().enumerate() {
+            let estimator = candidate(name, settings)?;
+            let mut sum = Sum::default();
+            for fold in 0..judged {
+                progress.report(i * judged + fold, (CANDIDATES.len() + 1) * judged)?;
+                sum.add_fold(&*estimator, readings, context, folds, fold, progress)?;
+            }
+            errors.push(sum.rmse_db());
+        }
+        let best = (0..errors.len())
+            .min_by(|&a, &b| errors[a].total_cmp(&errors[b]))
+            .expect("there are candidates");
+        let (name, settings, label) = CANDIDATES[best];
+        let mut estimate = candidate(name, settings)?.estimate(readings, context, progress)?;
+        let table: Vec<String> = CANDIDATES
+            .iter()
+            .zip(&errors)
+            .map(|((.., label), error)| format!("{label} {error:.2}"))
+            .collect();
+        estimate.notes.insert(
+            0,
+            format!(
+                "chose {label} by cross-validation over sensors (rmse dB: {})",
+                table.join(", ")
+            ),
+        );
+        estimate.fitted.push(("cross_validated_rmse_db", errors[best]));
+        Ok(estimate)
+    }
+}
+
+fn candidate(name: &str, settings: &[(&str, &str)]) -> Result<Box<dyn Estimator>, InputError> {
+    build_method(name, settings.iter().map(|(k, v)| (k.to_string(), v.to_string())))
+}
+
+#[derive(Default)]
+struct Sum {
+    squares: f64,
+    entries: usize,
+}
+
+impl Sum {
+    /// Predicts the sensors of one fold from the others and adds the errors.
+    fn add_fold(
+        &mut self,
+        estimator: &dyn Estimator,
+        readings: &Readings,
+        context: &Context,
+        folds: usize,
+        fold: usize,
+        progress: &Progress<'_>,
+    ) -> Result<(), EstimateError> {
+        let (held, kept): (Vec<usize>, Vec<usize>) =
+            (0..readings.sensors()).partition(|s| s % folds == fold);
+        // A band that only held-out sensors read cannot be judged on this fold.
+        let Ok(rest) = readings.subset(&kept) else { return Ok(()) };
+        let power = readings.power();
+        let link = match readings.values() {
+            Values::Levels { quantiser, .. } => quantiser.link(),
+            Values::Power(_) => Link::choose(power.iter().copied()),
+        };
+        let quiet = |_| progress.report(0, 1).is_ok();
+        let map = estimator.estimate(&rest, context, &Progress::new(&quiet))?.map;
+        let mut spectrum = vec![0.0; map.bands()];
+        for sensor in held {
+            map.spectrum_into(readings.cells()[sensor], &mut spectrum);
+            for (&known, &guess) in power.row(sensor).iter().zip(&spectrum) {
+                if !known.is_nan() {
+                    self.squares += (link.apply(guess) - link.apply(known)).powi(2);
+                    self.entries += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn rmse_db(&self) -> f64 {
+        if self.entries == 0 {
+            return f64::INFINITY;
+        }
+        DB_PER_NEPER * (self.squares / self.entries as f64).sqrt()
+    }
+}

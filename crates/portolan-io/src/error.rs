@@ -49,6 +49,7 @@ impl IoError {
     }
 }
 
+/// The outcome of reading or writing a file.
 pub type Result<T> = std::result::Result<T, IoError>;
 
 /// What is wrong inside a file whose name the caller knows.

@@ -28,6 +28,21 @@ pub enum Format {
     Mat73,
 }
 
+impl Format {
+    /// The format that an output's name asks for.
+    pub fn of_output(path: impl AsRef<Path>) -> Result<Self> {
+        match extension(path.as_ref()).as_str() {
+            "npz" => Ok(Format::Npz),
+            "csv" => Ok(Format::Csv),
+            "mat" => Ok(Format::Mat5),
+            _ => {
+                Err(Problem::new("its name must end in .npz, .csv or .mat")
+                    .in_target(path.as_ref()))
+            }
+        }
+    }
+}
+
 impl std::fmt::Display for Format {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -80,17 +95,17 @@ pub fn read_readings(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Lo
 /// Writes a map in the format that the name ends in.
 pub fn write_map(path: impl AsRef<Path>, map: &RadioMap, options: &WriteOptions) -> Result<()> {
     let path = path.as_ref();
-    match output_format(path)? {
-        OutputFormat::Npz => {
+    match Format::of_output(path)? {
+        Format::Npz => {
             let fields = map_arrays::fields(map, options.dense);
             write_file(path, options.force, |out| npz::write(&fields, out))
         }
-        OutputFormat::Mat => {
+        Format::Mat5 | Format::Mat73 => {
             let fields = mat5_write::map_fields(map, options.dense);
             mat5_write::check(&fields).map_err(|p| p.in_target(path))?;
             write_file(path, options.force, |out| mat5_write::write(&fields, out))
         }
-        OutputFormat::Csv => {
+        Format::Csv => {
             table_write::check_map(map, options.unit).map_err(|p| p.in_target(path))?;
             write_file(path, options.force, |out| table_write::write_map(map, options.unit, out))
         }
@@ -105,32 +120,17 @@ pub fn write_readings(
 ) -> Result<()> {
     let path = path.as_ref();
     let fields = readings_arrays::fields(readings);
-    match output_format(path)? {
-        OutputFormat::Npz => write_file(path, options.force, |out| npz::write(&fields, out)),
-        OutputFormat::Mat => {
+    match Format::of_output(path)? {
+        Format::Npz => write_file(path, options.force, |out| npz::write(&fields, out)),
+        Format::Mat5 | Format::Mat73 => {
             mat5_write::check(&fields).map_err(|p| p.in_target(path))?;
             write_file(path, options.force, |out| mat5_write::write(&fields, out))
         }
-        OutputFormat::Csv => {
+        Format::Csv => {
             let unit = options.unit;
             table_write::check_readings(readings, unit).map_err(|p| p.in_target(path))?;
             write_file(path, options.force, |out| table_write::write_readings(readings, unit, out))
         }
-    }
-}
-
-enum OutputFormat {
-    Npz,
-    Csv,
-    Mat,
-}
-
-fn output_format(path: &Path) -> Result<OutputFormat> {
-    match extension(path).as_str() {
-        "npz" => Ok(OutputFormat::Npz),
-        "csv" => Ok(OutputFormat::Csv),
-        "mat" => Ok(OutputFormat::Mat),
-        _ => Err(Problem::new("its name must end in .npz, .csv or .mat").in_target(path)),
     }
 }
 

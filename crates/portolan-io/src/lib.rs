@@ -4,6 +4,7 @@ mod authors;
 mod columns;
 mod error;
 mod format;
+mod lines;
 mod map_arrays;
 mod mat5;
 mod mat5_write;

@@ -8,10 +8,14 @@ use tempfile::Builder;
 
 use crate::error::{IoError, Problem, Result};
 
-/// Refuses an output that exists (unless `force`) or whose folder does not.
+/// Refuses an output that exists (unless `force`), whose folder does not, or that is no file.
 pub fn check_output(path: &Path, force: bool) -> Result<()> {
     if path.is_dir() {
         return Err(Problem::new("it is a folder, expected a file name").in_target(path));
+    }
+    // Renaming onto a device would replace it.
+    if path.metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(Problem::new("it is a device or a pipe, expected a file name").in_target(path));
     }
     if !folder(path).is_dir() {
         return Err(Problem::new("its folder does not exist").in_target(path));
@@ -93,5 +97,12 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert!(check_output(&folder.path().join("no/where.npz"), true).unwrap_err().is_input());
         assert!(check_output(folder.path(), true).unwrap_err().is_input());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_never_replaced() {
+        let error = check_output(Path::new("/dev/null"), true).unwrap_err();
+        assert!(error.is_input() && error.to_string().contains("device"), "{error}");
     }
 }

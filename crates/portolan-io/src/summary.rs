@@ -45,7 +45,7 @@ pub struct Summary {
     pub cell_m: f64,
     pub bands: usize,
     pub freq_hz: Option<Vec<f64>>,
-    /// Least and greatest known power, linear.
+    /// Least and greatest known power; linear, whatever unit the file is in.
     pub range: Option<(f64, f64)>,
     /// Missing entries, and how many there are in all.
     pub gaps: usize,

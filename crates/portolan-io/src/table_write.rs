@@ -1,6 +1,7 @@
 //! Wide tables of readings and of maps: `row,col` and a column per band, named by its unit and
 //! frequency. Without a frequency the bands are numbered. A band is written in dBm unless it holds
-//! a zero, which dBm cannot say: then it is linear.
+//! a zero, which dBm cannot say: then it is linear. Cell size, factors, spread and emitters are not
+//! kept.
 
 use std::io::{self, Write};
 

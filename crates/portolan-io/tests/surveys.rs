@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use portolan_io::{ReadOptions, Unit, read_map, read_readings};
 
 fn survey(name: &str) -> Option<PathBuf> {
-    let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-    let beside = [format!("{workspace}/../shared/data"), format!("{workspace}/../../shared/data")];
-    let folders = std::env::var("PORTOLAN_DATA").into_iter().chain(beside).map(PathBuf::from);
-    let found = folders.map(|folder| folder.join(name)).find(|path| path.exists());
-    if found.is_none() {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+    let folder = std::env::var_os("PORTOLAN_DATA").unwrap_or_else(|| beside.into());
+    let path = PathBuf::from(folder).join(name);
+    if !path.exists() {
         println!("skipped: {name} is not at hand");
+        return None;
     }
-    found
+    Some(path)
 }
 
 fn dbm() -> ReadOptions {

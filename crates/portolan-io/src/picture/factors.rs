@@ -43,7 +43,11 @@ pub fn factors_figure(
     let true_order: Vec<usize> = (0..truth.map_or(0, |t| t.psd.nrows())).collect();
     let true_side = truth.map(|t| Side::new(t, &true_order, "truth"));
     let shown = estimated.shown.max(true_side.as_ref().map_or(0, |s| s.shown));
-    let mut figure = Figure { heading: heading(factors, truth), ..Figure::default() };
+    let mut figure = Figure {
+        heading: heading(factors, truth),
+        note: "where each emitter is heard, as the power in its strongest band".to_owned(),
+        ..Figure::default()
+    };
     let wide = grid.cols() > 3 * grid.rows();
     let columns = if wide { 1 } else { shown.div_ceil(shown.div_ceil(MOST_COLUMNS)) };
     let reference = true_side.as_ref().unwrap_or(&estimated);
@@ -102,10 +106,10 @@ impl<'a> Side<'a> {
         let places = start..self.shown.min(start + count);
         let panel = |place: usize| {
             let number = place + 1;
-            let title = format!("emitter {number} {}", self.name);
+            let title = format!("emitter {number}\n{}", self.name);
             let mut panel = HeatPanel::new(title.trim_end(), self.slf_db(place), grid.cell_m());
             panel.limits = limits;
-            panel.bar = Some("peak band [dB]".to_owned());
+            panel.bar = Some("power [dB]".to_owned());
             panel
         };
         places.map(panel).collect()

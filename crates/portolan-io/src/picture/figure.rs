@@ -2,8 +2,9 @@
 
 use super::Picture;
 use super::canvas::{Align, Canvas, INK, QUIET, WHITE};
-use super::heat::{HeatPanel, draw_emitter, draw_sensor, draw_unknown};
+use super::heat::HeatPanel;
 use super::lines::LinePanel;
+use super::marks::{draw_emitter, draw_sensor, draw_unknown};
 use super::plot::{Extent, LEADING, Rect};
 use super::text::Font;
 
@@ -73,7 +74,7 @@ impl Figure {
         let sensors = panels.iter().map(|p| p.sensors.len()).max().unwrap_or(0);
         let wanted = [
             (sensors > 0, Key::Sensors(sensors)),
-            (panels.iter().any(|p| !p.emitters.is_empty()), Key::Emitters),
+            (panels.iter().any(|p| p.visible_emitters().next().is_some()), Key::Emitters),
             (panels.iter().any(HeatPanel::has_unknown), Key::Unknown),
         ];
         for (_, key) in wanted.into_iter().filter(|(wanted, _)| *wanted) {

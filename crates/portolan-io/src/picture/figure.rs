@@ -47,11 +47,11 @@ impl Figure {
         let columns = columns.max(1);
         let count = panels.len();
         self.explain(&panels);
-        for column in 0..columns {
-            let shares = |at: usize| {
-                at % columns + 1 < columns && at + 1 < count && panels[at].same_bar(&panels[at + 1])
-            };
-            let shared = (column..count).step_by(columns).all(shares);
+        let alike = panels.windows(2).all(|pair| pair[0].same_bar(&pair[1]));
+        for column in 0..columns.min(count) {
+            let last = column + 1 == columns.min(count);
+            let shares = |at: usize| at + 1 < count && panels[at].same_bar(&panels[at + 1]);
+            let shared = !last && (alike || (column..count).step_by(columns).all(shares));
             for at in (column..count).step_by(columns) {
                 panels[at].y_labels = column == 0;
                 panels[at].x_labels = at + columns >= count;

@@ -135,6 +135,9 @@ fn gallery() {
     let many = factors(50, 50, 7, 64, 0.0);
     let picture = factors_figure(&many, Grid::new(50, 50, 2.0).unwrap(), None, None).unwrap();
     std::fs::write(folder.join("many.png"), picture.png()).unwrap();
+    let (fewer, grid) = (factors(50, 50, 5, 64, 0.2), Grid::new(50, 50, 2.0).unwrap());
+    let picture = factors_figure(&fewer, grid, None, Some(&many)).unwrap();
+    std::fs::write(folder.join("fewer.png"), picture.png()).unwrap();
     for (rows, cols) in [(64, 64), (34, 14), (14, 34), (8, 300), (300, 8), (1024, 1024), (1, 1)] {
         let (truth, estimate) = (map(rows, cols, 0.0), map(rows, cols, 0.35));
         let every = if rows == 1024 { 997 } else { 11 };

@@ -19,9 +19,10 @@ fn as_json(summary: &Summary) -> Value {
         .iter()
         .map(|array| json!({ "name": array.name, "shape": array.shape, "type": array.element }))
         .collect();
-    let quantiser = summary.quantiser.as_ref().map(
-        |q| json!({ "levels": q.levels, "sigma": q.sigma, "offset": q.offset }),
-    );
+    let quantiser = summary
+        .quantiser
+        .as_ref()
+        .map(|q| json!({ "levels": q.levels, "sigma": q.sigma, "offset": q.offset }));
     json!({
         "format": summary.format.to_string(),
         "kind": match summary.kind {

@@ -16,8 +16,8 @@ impl Ticks {
         if !usable {
             return Self { values: Vec::new(), labels: Vec::new() };
         }
-        let mut exponent = (range / most as f64).log10().floor() as i32;
-        for _ in 0..4 {
+        let smallest = (range / most as f64).log10().floor() as i32;
+        for exponent in smallest..smallest + 4 {
             for mantissa in [1.0, 2.0, 5.0] {
                 let values = multiples(low, high, mantissa, exponent);
                 if values.len() <= most {
@@ -25,7 +25,6 @@ impl Ticks {
                     return Self { values, labels };
                 }
             }
-            exponent += 1;
         }
         Self { values: Vec::new(), labels: Vec::new() }
     }
@@ -36,7 +35,7 @@ impl Ticks {
             let ticks = Self::between(low, high, most);
             let widest = ticks.labels.iter().map(|l| room(l)).max().unwrap_or(0);
             let step = ticks.values.windows(2).map(|w| w[1] - w[0]).next();
-            let apart = step.map_or(pixels as f64, |s| s / (high - low) * pixels as f64);
+            let apart = step.map_or(f64::INFINITY, |s| s / (high - low) * pixels as f64);
             if !ticks.values.is_empty() && apart >= widest as f64 {
                 return ticks;
             }

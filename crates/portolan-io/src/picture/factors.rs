@@ -17,8 +17,8 @@ const WIDEST_DB: f64 = 80.0;
 /// stands above and its curves are dashed.
 ///
 /// An SLF and its PSD are known only up to a factor between them, and emitters only up to their
-/// order. Here a PSD has peak 1 and the SLF carries the power in the strongest band; estimated
-/// emitters follow the order of the true ones by likeness of their PSDs.
+/// order. Here a PSD has peak 1 and the SLF carries the power in the strongest band; emitters are
+/// matched by likeness of their PSDs, and those without a counterpart come last.
 pub fn factors_figure(
     factors: &Factors,
     grid: Grid,
@@ -35,31 +35,36 @@ pub fn factors_figure(
         let what = "the list of frequencies".to_owned();
         return Err(PictureError::Shape { what, found, expected, like: "the factors" });
     }
-    let order = match truth {
-        Some(truth) => like_truth(factors, truth),
-        None => (0..factors.psd.nrows()).collect(),
+    let (true_order, order) = match truth {
+        Some(truth) => match_emitters(truth, factors),
+        None => (Vec::new(), (0..factors.psd.nrows()).collect()),
     };
     let estimated = Side::new(factors, &order, if truth.is_some() { "estimate" } else { "" });
-    let true_order: Vec<usize> = (0..truth.map_or(0, |t| t.psd.nrows())).collect();
     let true_side = truth.map(|t| Side::new(t, &true_order, "truth"));
     let shown = estimated.shown.max(true_side.as_ref().map_or(0, |s| s.shown));
-    let mut figure = Figure { heading: heading(factors, truth), ..Figure::default() };
+    let mut figure = Figure {
+        heading: heading(factors, truth),
+        note: "where each emitter is heard, as the power in its strongest band".to_owned(),
+        ..Figure::default()
+    };
     let wide = grid.cols() > 3 * grid.rows();
     let columns = if wide { 1 } else { shown.div_ceil(shown.div_ceil(MOST_COLUMNS)) };
     let reference = true_side.as_ref().unwrap_or(&estimated);
     let limits = reference.limits();
-    for start in (0..shown).step_by(columns) {
-        let sides = true_side.iter().chain([&estimated]);
-        let rows: Vec<_> = sides.map(|s| s.panels(start, columns, grid, limits)).collect();
-        if let [above, below] = &rows[..]
-            && above.len() == below.len()
-        {
-            figure.add_maps(rows.concat(), above.len());
-        } else {
-            rows.into_iter().filter(|r| !r.is_empty()).for_each(|r| {
-                let count = r.len();
-                figure.add_maps(r, count);
-            });
+    let sides = 1 + usize::from(truth.is_some());
+    let per_row = if true_side.is_some() { columns } else { shown };
+    for start in (0..shown).step_by(per_row) {
+        let both = true_side.iter().chain([&estimated]);
+        let mut rows: Vec<_> = both.map(|s| s.panels(start, per_row, grid, limits)).collect();
+        // All share one scale: a short row needs no bar in the middle of the figure.
+        for panel in rows.iter_mut().filter(|r| r.len() < columns).flatten() {
+            panel.bar = None;
+        }
+        let even = rows.iter().all(|r| r.len() == rows[0].len());
+        let blocks = if even { vec![rows.concat()] } else { rows };
+        for block in blocks.into_iter().filter(|b| !b.is_empty()) {
+            let width = if even { columns.min(block.len() / sides) } else { block.len() };
+            figure.add_maps(block, width);
         }
     }
     let mut curves = estimated.curves(freq_hz, false);
@@ -102,10 +107,10 @@ impl<'a> Side<'a> {
         let places = start..self.shown.min(start + count);
         let panel = |place: usize| {
             let number = place + 1;
-            let title = format!("emitter {number} {}", self.name);
+            let title = format!("emitter {number}\n{}", self.name);
             let mut panel = HeatPanel::new(title.trim_end(), self.slf_db(place), grid.cell_m());
             panel.limits = limits;
-            panel.bar = Some("peak band [dB]".to_owned());
+            panel.bar = Some("power [dB]".to_owned());
             panel
         };
         places.map(panel).collect()
@@ -149,9 +154,9 @@ fn peak(psd: ArrayView1<'_, f64>) -> f64 {
     psd.iter().copied().filter(|p| p.is_finite()).fold(0.0, f64::max)
 }
 
-/// The estimate's emitters in the order of the true ones: the most alike pair first, then the most
-/// alike of the rest; those without a counterpart follow.
-fn like_truth(factors: &Factors, truth: &Factors) -> Vec<usize> {
+/// Both sides in an order that puts like emitters in the same place: the most alike pair is matched
+/// first, then the most alike of the rest; emitters without a counterpart come last.
+fn match_emitters(truth: &Factors, factors: &Factors) -> (Vec<usize>, Vec<usize>) {
     let mut pairs = Vec::new();
     for (t, true_psd) in truth.psd.outer_iter().enumerate() {
         for (e, psd) in factors.psd.outer_iter().enumerate() {
@@ -168,8 +173,10 @@ fn like_truth(factors: &Factors, truth: &Factors) -> Vec<usize> {
             taken[e] = true;
         }
     }
+    let matched = (0..partner.len()).filter(|&t| partner[t].is_some());
+    let alone = (0..partner.len()).filter(|&t| partner[t].is_none());
     let rest = (0..taken.len()).filter(|&e| !taken[e]);
-    partner.into_iter().flatten().chain(rest).collect()
+    (matched.chain(alone).collect(), partner.iter().copied().flatten().chain(rest).collect())
 }
 
 fn check(what: &str, factors: &Factors, grid: Grid, bands: usize) -> Result<(), PictureError> {
@@ -193,7 +200,10 @@ mod tests {
         let slf = |count| Array3::<f64>::ones((count, 2, 2));
         let truth = Factors { slf: slf(2), psd: array![[1.0, 0.0, 0.1], [0.0, 1.0, 0.0]] };
         let psd = array![[0.1, 0.1, 0.1], [0.0, 7.0, 0.1], [3.0, 0.1, 0.0]];
-        assert_eq!(like_truth(&Factors { slf: slf(3), psd }, &truth), [2, 1, 0]);
+        let estimate = Factors { slf: slf(3), psd };
+        assert_eq!(match_emitters(&truth, &estimate), (vec![0, 1], vec![2, 1, 0]));
+        // The estimate's 0 has no counterpart: it must not push the others out of place.
+        assert_eq!(match_emitters(&estimate, &truth), (vec![1, 2, 0], vec![1, 0]));
     }
 
     #[test]

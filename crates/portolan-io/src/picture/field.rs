@@ -66,7 +66,8 @@ pub fn paper_size(rows: usize, cols: usize, target: usize) -> (usize, usize) {
         let scale = wished.min(most / long).max(1);
         return (cols * scale, rows * scale);
     }
-    let shrink = |n: usize| ((n * most) as f64 / long as f64).round().max(1.0) as usize;
+    let length = target * 6 / 5;
+    let shrink = |n: usize| ((n * length) as f64 / long as f64).round().max(1.0) as usize;
     (shrink(cols), shrink(rows))
 }
 

@@ -2,8 +2,9 @@
 
 use super::Picture;
 use super::canvas::{Align, Canvas, INK, QUIET, WHITE};
-use super::heat::{HeatPanel, draw_emitter, draw_sensor, draw_unknown};
+use super::heat::HeatPanel;
 use super::lines::LinePanel;
+use super::marks::{draw_emitter, draw_sensor, draw_unknown};
 use super::plot::{Extent, LEADING, Rect};
 use super::text::Font;
 
@@ -46,11 +47,11 @@ impl Figure {
         let columns = columns.max(1);
         let count = panels.len();
         self.explain(&panels);
-        for column in 0..columns {
-            let shares = |at: usize| {
-                at % columns + 1 < columns && at + 1 < count && panels[at].same_bar(&panels[at + 1])
-            };
-            let shared = (column..count).step_by(columns).all(shares);
+        let alike = panels.windows(2).all(|pair| pair[0].same_bar(&pair[1]));
+        for column in 0..columns.min(count) {
+            let last = column + 1 == columns.min(count);
+            let shares = |at: usize| at + 1 < count && panels[at].same_bar(&panels[at + 1]);
+            let shared = !last && (alike || (column..count).step_by(columns).all(shares));
             for at in (column..count).step_by(columns) {
                 panels[at].y_labels = column == 0;
                 panels[at].x_labels = at + columns >= count;
@@ -73,7 +74,7 @@ impl Figure {
         let sensors = panels.iter().map(|p| p.sensors.len()).max().unwrap_or(0);
         let wanted = [
             (sensors > 0, Key::Sensors(sensors)),
-            (panels.iter().any(|p| !p.emitters.is_empty()), Key::Emitters),
+            (panels.iter().any(|p| p.visible_emitters().next().is_some()), Key::Emitters),
             (panels.iter().any(HeatPanel::has_unknown), Key::Unknown),
         ];
         for (_, key) in wanted.into_iter().filter(|(wanted, _)| *wanted) {

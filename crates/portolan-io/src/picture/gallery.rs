@@ -2,6 +2,7 @@
 
 use ndarray::{Array2, Array3};
 use portolan::{Cell, Factors, Grid, RadioMap, Readings, Values};
+use proptest::prelude::*;
 
 use super::*;
 
@@ -23,7 +24,7 @@ fn factors(rows: usize, cols: usize, emitters: usize, bands: usize, wave: f64) -
         1e-4 / (1.0 + (di * di + dj * dj) / 4.0).powf(1.4) * 10f64.powf(shadow / 10.0)
     });
     let psd = Array2::from_shape_fn((emitters, bands), |(r, k)| {
-        let centre = bands as f64 * (r as f64 + 0.7) / (emitters as f64 + 0.4);
+        let centre = bands as f64 * (r as f64 + 0.7 + 0.2 * wave) / (emitters as f64 + 0.4);
         (-((k as f64 - centre) / (bands as f64 * 0.09)).powi(2)).exp() + 0.01
     });
     Factors { slf, psd }
@@ -55,13 +56,18 @@ fn with_spread(map: RadioMap) -> RadioMap {
 
 fn readings(map: &RadioMap, every: usize) -> Readings {
     let grid = map.grid();
-    let indices = (0..grid.cells()).filter(|i| (i * 7919 + i / 3) % every == 0 || *i < 2);
+    let indices = (0..grid.cells()).filter(|i| hash(*i).is_multiple_of(every) || *i < 2);
     let cells: Vec<Cell> = indices.map(|i| grid.cell(i)).collect();
     let mut values = Array2::zeros((cells.len(), map.bands()));
     for (cell, mut row) in cells.iter().zip(values.outer_iter_mut()) {
         map.spectrum_into(*cell, row.as_slice_mut().unwrap());
     }
     Readings::new(grid, cells, Values::Power(values)).unwrap()
+}
+
+fn hash(i: usize) -> usize {
+    let mixed = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40) as usize
 }
 
 fn plain(map: &RadioMap) -> MapFigure<'_> {
@@ -109,6 +115,29 @@ fn all_figures(
 fn gallery() {
     let folder = std::env::temp_dir().join("portolan-gallery");
     std::fs::create_dir_all(&folder).unwrap();
+    let loss = |rate: f64| {
+        let points = (0..400).map(|i| (f64::from(i), 1.0 + 9.0 * (-rate * f64::from(i)).exp()));
+        points.collect::<Vec<_>>()
+    };
+    let curve = |(colour, name): (usize, &str)| {
+        let points = loss(0.01 * (colour + 1) as f64);
+        Curve { name: name.to_owned(), points, colour, dashed: false }
+    };
+    let mut figure = Figure { heading: "Loss while fitting".to_owned(), ..Figure::default() };
+    figure.add_chart(LinePanel {
+        title: String::new(),
+        x_name: "iteration".to_owned(),
+        y_name: "loss".to_owned(),
+        curves: ["unn", "dgm", "btd"].into_iter().enumerate().map(curve).collect(),
+        y_limits: None,
+    });
+    std::fs::write(folder.join("loss.png"), figure.draw().png()).unwrap();
+    let many = factors(50, 50, 7, 64, 0.0);
+    let picture = factors_figure(&many, Grid::new(50, 50, 2.0).unwrap(), None, None).unwrap();
+    std::fs::write(folder.join("many.png"), picture.png()).unwrap();
+    let (fewer, grid) = (factors(50, 50, 5, 64, 0.2), Grid::new(50, 50, 2.0).unwrap());
+    let picture = factors_figure(&fewer, grid, None, Some(&many)).unwrap();
+    std::fs::write(folder.join("fewer.png"), picture.png()).unwrap();
     for (rows, cols) in [(64, 64), (34, 14), (14, 34), (8, 300), (300, 8), (1024, 1024), (1, 1)] {
         let (truth, estimate) = (map(rows, cols, 0.0), map(rows, cols, 0.35));
         let every = if rows == 1024 { 997 } else { 11 };
@@ -140,5 +169,79 @@ fn figures_decode_to_their_size_lose_no_text_and_repeat_bit_for_bit() {
             assert_eq!(png, second.png(), "{name}");
             assert!(picture.width() <= 2000 && picture.height() <= 3500, "{name} {rows}x{cols}");
         }
+    }
+}
+
+#[test]
+fn estimates_share_the_limits_of_the_truth() {
+    let truth = map(40, 40, 0.0);
+    let louder = RadioMap::dense(truth.grid(), &*truth.to_dense() * 1e9).unwrap();
+    let figure = MapFigure { truth: Some(&truth), ..plain(&louder) };
+    let picture = map_figure(&figure).unwrap();
+    // 90 dB above the truth: all of the estimate takes the brightest colour.
+    let bright = ColourMap::Power.at(1.0);
+    let pixels = picture.canvas().bytes().chunks(3).filter(|p| **p == bright).count();
+    assert!(pixels >= 360 * 360, "{pixels}");
+}
+
+#[test]
+fn unknown_infinite_constant_and_silent_maps_are_drawn() {
+    for fill in [f64::NAN, 0.0, 1.0, f64::MAX, f64::MIN_POSITIVE] {
+        for offset in [0.0, 1e-9] {
+            let grid = Grid::new(7, 9, 1.0).unwrap();
+            let mut power = Array3::from_elem((7, 9, 7), fill);
+            let flat = RadioMap::dense(grid, power.clone()).unwrap();
+            power[[3, 3, 6]] = f64::MAX;
+            power[[3, 4, 6]] = 0.0;
+            let spiked = RadioMap::dense(grid, power).unwrap();
+            for (map, truth) in [(&flat, &spiked), (&spiked, &flat), (&flat, &flat)] {
+                let alone = MapFigure { offset, ..plain(map) };
+                assert_eq!(map_figure(&alone).unwrap().canvas().lost_ink(), 0);
+                let beside = MapFigure { truth: Some(truth), ..alone };
+                assert_eq!(map_figure(&beside).unwrap().canvas().lost_ink(), 0);
+            }
+            let f = Factors { slf: Array3::from_elem((9, 7, 9), fill), psd: Array2::zeros((9, 3)) };
+            assert_eq!(factors_figure(&f, grid, None, Some(&f)).unwrap().canvas().lost_ink(), 0);
+        }
+    }
+}
+
+#[test]
+fn large_maps_stay_small_pictures() {
+    let large = map(1024, 1024, 0.0);
+    let picture = map_figure(&plain(&large)).unwrap();
+    assert!(picture.width() <= 900 && picture.height() <= 900);
+}
+
+#[test]
+fn what_cannot_be_drawn_is_refused() {
+    let (small, large) = (map(5, 6, 0.0), map(6, 5, 0.0));
+    let error = map_figure(&MapFigure { band: 16, ..plain(&small) }).unwrap_err().to_string();
+    assert!(error.contains("band 16 does not exist: the map has 16 bands"), "{error}");
+    let error = map_figure(&MapFigure { truth: Some(&large), ..plain(&small) }).unwrap_err();
+    assert!(error.to_string().contains("the truth is 6 x 5, expected 5 x 6"), "{error}");
+    assert!(map_figure(&MapFigure { offset: -1.0, ..plain(&small) }).is_err());
+    assert!(map_figure(&MapFigure { offset: f64::NAN, ..plain(&small) }).is_err());
+    let estimates = vec![("kriging".to_owned(), &large)];
+    assert!(methods_figure(&small, &readings(&small, 3), &estimates, 0, 0.0).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn no_size_loses_text(
+        rows in 1usize..120, cols in 2usize..120, every in 1usize..40, title in ".{0,90}",
+    ) {
+        let truth = map(rows, cols, 0.0);
+        let spread = with_spread(map(rows, cols, 0.5));
+        let readings = readings(&truth, every);
+        let picture = map_figure(&MapFigure {
+            truth: Some(&truth), readings: Some(&readings), title: Some(title.clone()), ..plain(&spread)
+        }).unwrap();
+        prop_assert_eq!(picture.canvas().lost_ink(), 0);
+        let estimates: Vec<_> = (0..every % 5).map(|_| (title.clone(), &spread)).collect();
+        let picture = methods_figure(&truth, &readings, &estimates, 3, 0.0).unwrap();
+        prop_assert_eq!(picture.canvas().lost_ink(), 0);
     }
 }

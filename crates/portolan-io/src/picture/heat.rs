@@ -3,19 +3,17 @@
 use ndarray::Array2;
 use portolan::Cell;
 
-use super::canvas::{Align, Canvas, INK, Rgb, WHITE};
+use super::canvas::{Align, Canvas, INK, WHITE};
 use super::colour::ColourMap;
 use super::field::{paper_size, resize, robust_limits, widen};
+use super::marks::{draw_emitter, draw_sensor, draw_unknown, unknown};
 use super::plot::{Axis, Extent, LEADING, Rect, draw_title, title_lines, title_room};
 use super::text::Font;
 
-const UNKNOWN: Rgb = [228, 228, 230];
-const UNKNOWN_HATCH: Rgb = [214, 214, 217];
-pub const EMITTER: Rgb = [225, 20, 50];
 const BAR_GAP: i64 = 14;
 const BAR_WIDTH: i64 = 16;
 /// Narrower plots are set in a box of this size, so that axis names and the colour bar fit.
-const SMALLEST: (i64, i64) = (170, 130);
+const SMALLEST: (i64, i64) = (180, 110);
 
 /// A sensor to mark; with a value, its mark takes the value's colour.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,6 +77,17 @@ impl HeatPanel {
         (width as i64, height as i64)
     }
 
+    fn room_below(&self) -> i64 {
+        if self.x_labels { Axis::room_below() } else { 8 }
+    }
+
+    /// Emitters on the grid.
+    pub(super) fn visible_emitters(&self) -> impl Iterator<Item = [f64; 2]> {
+        let (rows, cols) = self.field.dim();
+        let on = |at: f64, cells: usize| (-0.5..=cells as f64 - 0.5).contains(&at);
+        self.emitters.iter().copied().filter(move |e| on(e[0], rows) && on(e[1], cols))
+    }
+
     fn axes(&self, width: i64, height: i64) -> (Axis, Axis) {
         let (rows, cols) = self.field.dim();
         let kilo = rows.max(cols) as f64 * self.cell_m >= 10_000.0;
@@ -103,14 +112,18 @@ impl HeatPanel {
         let boxed = (width.max(SMALLEST.0), height.max(SMALLEST.1));
         let lines = title_lines(&self.title, boxed.0).len();
         let caption = i64::from(self.caption.is_some()) * (Font::LABEL.height() + 2 * LEADING);
+        let left = if self.y_labels { vertical.room_beside() } else { 10 };
+        let right = match &self.bar {
+            Some(name) => BAR_GAP + BAR_WIDTH + self.bar_axis(boxed.1, name).room_beside(),
+            None => 10,
+        };
+        // A small plot stands in the middle of its box: what surrounds it uses that space first.
+        let (beside, above) = ((boxed.0 - width) / 2, (boxed.1 - height) / 2);
         Extent {
-            left: if self.y_labels { vertical.room_beside() } else { 10 },
-            right: match &self.bar {
-                Some(name) => BAR_GAP + BAR_WIDTH + self.bar_axis(boxed.1, name).room_beside(),
-                None => 10,
-            },
-            top: title_room(lines),
-            bottom: if self.x_labels { Axis::room_below() } else { 8 } + caption,
+            left: (left - beside).max(10),
+            right: (right - beside).max(10),
+            top: (title_room(lines) - above).max(8),
+            bottom: (self.room_below() + caption - above).max(8),
             width: boxed.0,
             height: boxed.1,
         }
@@ -131,9 +144,8 @@ impl HeatPanel {
         let middle = x + width / 2;
         draw_title(canvas, &lines, middle, y);
         if let Some(caption) = &self.caption {
-            let below = if self.x_labels { Axis::room_below() } else { 8 };
             let line = Font::LABEL.wrap(caption, room.width).into_iter().next();
-            let top = y + height + below + LEADING;
+            let top = y + height + self.room_below() + LEADING;
             let line = line.unwrap_or_default();
             canvas.text(middle, top, &line, Font::LABEL, Align::Middle, INK);
         }
@@ -175,50 +187,107 @@ impl HeatPanel {
             let y = plot.y as f64 + (row + 0.5) / rows as f64 * plot.height as f64;
             (x, y)
         };
-        let radius = mark_radius(plot, self.sensors.len());
+        let area = (plot.width * plot.height) as f64;
+        let apart = (area / self.sensors.len().max(1) as f64).sqrt();
         for sensor in &self.sensors {
             let Cell { row, col } = sensor.cell;
             if row >= rows || col >= cols {
                 continue;
             }
+            // A mark that carries a value must show its colour, one that does not must not hide any.
+            let (share, most) = if sensor.value.is_some() { (0.2, 7.0) } else { (0.16, 4.5) };
+            let radius = (share * apart).clamp(1.5, most);
             let fill = sensor.value.map_or(WHITE, |v| self.colours.of(v, self.limits));
             draw_sensor(canvas, place(row as f64, col as f64), radius, fill);
         }
-        for &[row, col] in &self.emitters {
-            let inside = (-0.5..=rows as f64 - 0.5).contains(&row)
-                && (-0.5..=cols as f64 - 0.5).contains(&col);
-            if inside {
-                draw_emitter(canvas, place(row, col));
+        for [row, col] in self.visible_emitters() {
+            draw_emitter(canvas, place(row, col));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::canvas::Rgb;
+    use super::super::marks::{EMITTER, UNKNOWN, UNKNOWN_HATCH};
+    use super::*;
+    use ndarray::array;
+
+    const ROOM: Rect = Rect { x: 120, y: 60, width: 400, height: 400 };
+
+    fn drawn(panel: &HeatPanel) -> Canvas {
+        let mut canvas = Canvas::new(700, 600);
+        panel.draw(&mut canvas, ROOM, 400);
+        canvas
+    }
+
+    /// The pixel in the middle of a cell of a 4 x 4 field.
+    fn at(canvas: &Canvas, row: usize, col: usize) -> Rgb {
+        canvas.pixel(ROOM.x as usize + 100 * col + 50, ROOM.y as usize + 100 * row + 50)
+    }
+
+    fn panel() -> HeatPanel {
+        let mut field = Array2::from_shape_fn((4, 4), |(i, j)| (4 * i + j) as f64);
+        field[[2, 1]] = f64::NAN;
+        let mut panel = HeatPanel::new("a title", field, 5.0);
+        panel.limits = (0.0, 15.0);
+        panel
+    }
+
+    #[test]
+    fn every_cell_has_its_colour_at_its_place() {
+        let panel = panel();
+        let canvas = drawn(&panel);
+        for ((row, col), &value) in panel.field.indexed_iter() {
+            let colour = at(&canvas, row, col);
+            if value.is_nan() {
+                assert!([UNKNOWN, UNKNOWN_HATCH].contains(&colour));
+            } else {
+                assert_eq!(colour, ColourMap::Power.of(value, (0.0, 15.0)), "{row}, {col}");
             }
         }
+        // Corners of the plot, just inside the frame.
+        assert_eq!(canvas.pixel(120, 60), ColourMap::Power.at(0.0));
+        assert_eq!(canvas.pixel(519, 459), ColourMap::Power.at(1.0));
+        assert_eq!(canvas.pixel(520, 459), INK);
     }
-}
 
-/// A sixth of the mean distance between sensors, within what can be seen.
-fn mark_radius(plot: Rect, sensors: usize) -> f64 {
-    let area = (plot.width * plot.height) as f64;
-    (0.16 * (area / sensors.max(1) as f64).sqrt()).clamp(1.5, 4.5)
-}
+    #[test]
+    fn the_colour_bar_runs_from_the_low_limit_up_to_the_high_one() {
+        let canvas = drawn(&panel());
+        let x = (ROOM.x + ROOM.width + BAR_GAP + BAR_WIDTH / 2) as usize;
+        assert_eq!(canvas.pixel(x, 60), ColourMap::Power.at(1.0 - 0.5 / 400.0));
+        assert_eq!(canvas.pixel(x, 459), ColourMap::Power.at(0.5 / 400.0));
+    }
 
-pub fn draw_sensor(canvas: &mut Canvas, centre: (f64, f64), radius: f64, fill: Rgb) {
-    let edge = (radius * 0.4).clamp(0.8, 1.3);
-    canvas.disc(centre, radius + edge / 2.0, INK);
-    canvas.disc(centre, radius - edge / 2.0, fill);
-}
+    #[test]
+    fn sensors_and_emitters_lie_on_their_cells() {
+        let mut panel = panel();
+        let cell = Cell::new(1, 3);
+        panel.sensors = vec![
+            Sensor { cell: Cell::new(0, 2), value: None },
+            Sensor { cell, value: Some(15.0) },
+            Sensor { cell: Cell::new(9, 9), value: None },
+        ];
+        panel.emitters = vec![[3.0, 0.0], [40.0, 2.0], [f64::NAN, 1.0]];
+        let canvas = drawn(&panel);
+        assert_eq!(at(&canvas, 0, 2), WHITE);
+        assert_eq!(at(&canvas, 1, 3), ColourMap::Power.at(1.0));
+        assert_eq!(at(&canvas, 3, 0), EMITTER);
+        assert_eq!(panel.visible_emitters().count(), 1);
+    }
 
-pub fn draw_emitter(canvas: &mut Canvas, centre: (f64, f64)) {
-    canvas.cross(centre, 6.5, 6.0, WHITE);
-    canvas.cross(centre, 6.5, 3.0, EMITTER);
-}
-
-pub fn draw_unknown(canvas: &mut Canvas, area: Rect) {
-    for y in area.y..area.y + area.height {
-        for x in area.x..area.x + area.width {
-            canvas.set(x, y, unknown(x, y));
+    #[test]
+    fn the_extent_holds_everything_that_is_drawn() {
+        for field in [array![[1.0]], Array2::zeros((1, 60)), Array2::zeros((60, 1))] {
+            let mut panel = HeatPanel::new("estimate - truth", field, 1e-3);
+            panel.caption = Some("rmse 2.25 dB".to_owned());
+            let e = panel.extent(300);
+            let size = (e.left + e.width + e.right, e.top + e.height + e.bottom);
+            let mut canvas = Canvas::new(size.0 as usize, size.1 as usize);
+            let room = Rect { x: e.left, y: e.top, width: e.width, height: e.height };
+            panel.draw(&mut canvas, room, 300);
+            assert_eq!(canvas.lost_ink(), 0, "{:?}", panel.field.dim());
         }
     }
-}
-
-fn unknown(x: i64, y: i64) -> Rgb {
-    if (x + y).rem_euclid(7) == 0 { UNKNOWN_HATCH } else { UNKNOWN }
 }

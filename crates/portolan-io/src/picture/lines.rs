@@ -143,3 +143,52 @@ fn draw_curve(canvas: &mut Canvas, points: &[(f64, f64)], curve: &Curve) {
         travelled += length;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLOT: Rect = Rect { x: 90, y: 40, width: 400, height: 200 };
+
+    fn drawn(points: Vec<(f64, f64)>, dashed: bool) -> Canvas {
+        let curves = vec![Curve { name: "unn".to_owned(), points, colour: 1, dashed }];
+        let (x_name, y_name) = ("band".to_owned(), "PSD".to_owned());
+        let panel =
+            LinePanel { title: "a title".to_owned(), x_name, y_name, curves, y_limits: None };
+        let mut canvas = Canvas::new(640, 320);
+        panel.draw(&mut canvas, PLOT);
+        canvas
+    }
+
+    fn on_curve(canvas: &Canvas, x: usize, y: usize) -> bool {
+        canvas.pixel(x, y) == CURVES[1]
+    }
+
+    #[test]
+    fn a_curve_passes_through_its_points_and_breaks_at_gaps() {
+        let mut points: Vec<_> = (0..=8).map(|i| (f64::from(i), f64::from(i % 2))).collect();
+        let canvas = drawn(points.clone(), false);
+        // The crossing of the middle height between the fourth and the fifth point.
+        assert!(on_curve(&canvas, 90 + 175, 40 + 100));
+        assert!(!on_curve(&canvas, 90 + 175, 40 + 60));
+        points[4].1 = f64::NAN;
+        assert!(!on_curve(&drawn(points, false), 90 + 175, 40 + 100));
+    }
+
+    #[test]
+    fn dashes_leave_gaps() {
+        let points = vec![(0.0, 0.0), (1.0, 1.0)];
+        let ink = |canvas: &Canvas| canvas.bytes().chunks(3).filter(|p| **p == CURVES[1]).count();
+        let (full, dashed) = (ink(&drawn(points.clone(), false)), ink(&drawn(points, true)));
+        assert!(dashed * 10 < full * 8 && dashed * 10 > full * 3, "{dashed} of {full}");
+    }
+
+    #[test]
+    fn empty_constant_and_endless_curves_are_drawn() {
+        let endless = vec![(0.0, f64::INFINITY), (f64::NAN, 1.0), (1e300, 2.0)];
+        for points in [vec![], vec![(1.0, 1.0)], vec![(0.0, 5.0), (9.0, 5.0)], endless] {
+            assert_eq!(drawn(points.clone(), false).lost_ink(), 0);
+            assert_eq!(drawn(points, true).lost_ink(), 0);
+        }
+    }
+}

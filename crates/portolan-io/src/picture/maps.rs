@@ -125,7 +125,7 @@ fn spread_panel(spread: Array2<f64>, grid: Grid) -> HeatPanel {
     panel.colours = ColourMap::Spread;
     // From zero, so that dark always means certain.
     panel.limits = (0.0, high.max(1e-3));
-    panel.bar = Some("standard deviation [dB]".to_owned());
+    panel.bar = Some("std. dev. [dB]".to_owned());
     panel
 }
 
@@ -134,10 +134,10 @@ fn error_panel(estimate: &Array2<f64>, truth: &Array2<f64>, grid: Grid) -> HeatP
     let known = || error.iter().filter(|e| !e.is_nan());
     let rmse = (known().map(|e| e * e).sum::<f64>() / known().count() as f64).sqrt();
     let limits = symmetric_limits(&error);
-    let mut panel = HeatPanel::new("error", error, grid.cell_m());
+    let mut panel = HeatPanel::new("estimate - truth", error, grid.cell_m());
     panel.colours = ColourMap::Error;
     panel.limits = limits;
-    panel.bar = Some("estimate - truth [dB]".to_owned());
+    panel.bar = Some("error [dB]".to_owned());
     panel.caption = Some(if rmse.is_nan() {
         "no cell is known in both".to_owned()
     } else {
@@ -149,16 +149,11 @@ fn error_panel(estimate: &Array2<f64>, truth: &Array2<f64>, grid: Grid) -> HeatP
 fn sensor_panel(readings: &Readings, band: usize, offset: f64, limits: (f64, f64)) -> HeatPanel {
     let grid = readings.grid();
     let power = readings.power();
-    let mut seen = Array2::from_elem((grid.rows(), grid.cols()), f64::NAN);
-    for (cell, value) in readings.cells().iter().zip(power.column(band)) {
-        seen[[cell.row, cell.col]] = *value;
-    }
-    let seen = decibels(&seen, offset);
-    let values = readings.cells().iter().map(|&cell| (cell, seen[[cell.row, cell.col]]));
-    let marks =
-        values.filter(|(_, v)| !v.is_nan()).map(|(cell, v)| Sensor { cell, value: Some(v) });
-    let mut panel = power_panel("sensors", seen.clone(), grid, limits);
-    panel.sensors = marks.collect();
+    let heard = readings.cells().iter().zip(power.column(band)).filter(|(_, p)| !p.is_nan());
+    let nothing = Array2::from_elem((grid.rows(), grid.cols()), f64::NAN);
+    let mut panel = power_panel("sensors", nothing, grid, limits);
+    panel.sensors =
+        heard.map(|(&cell, p)| Sensor { cell, value: Some(10.0 * (p + offset).log10()) }).collect();
     panel
 }
 

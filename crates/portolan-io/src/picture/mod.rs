@@ -19,6 +19,7 @@ mod gallery;
 mod heat;
 mod lines;
 mod maps;
+mod marks;
 mod plot;
 mod terminal;
 mod text;

@@ -58,7 +58,7 @@ impl Axis {
     }
 
     pub fn vertical(low: f64, high: f64, pixels: i64, name: String) -> Self {
-        let room = |_: &str| 2 * Font::LABEL.height();
+        let room = |_: &str| Font::LABEL.height() * 3 / 2;
         Self { low, high, ticks: Ticks::fitting(low, high, pixels, room), name }
     }
 

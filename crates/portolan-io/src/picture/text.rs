@@ -13,9 +13,9 @@ impl Font {
     /// Ticks, labels and captions.
     pub const LABEL: Font = Font { weight: FontWeight::Regular, size: RasterHeight::Size20 };
     /// Titles of panels.
-    pub const TITLE: Font = Font { weight: FontWeight::Bold, size: RasterHeight::Size20 };
+    pub const TITLE: Font = Font { weight: FontWeight::Bold, size: RasterHeight::Size24 };
     /// The heading of a figure.
-    pub const HEADING: Font = Font { weight: FontWeight::Bold, size: RasterHeight::Size24 };
+    pub const HEADING: Font = Font { weight: FontWeight::Bold, size: RasterHeight::Size32 };
 
     /// Height of a line in pixels.
     pub fn height(self) -> i64 {

@@ -209,7 +209,7 @@ impl Plane {
         }
         let total = rr + cc;
         let flat = rr * cc - rc * rc <= 1e-10 * total * total;
-        let along = flat.then(|| if rr >= cc { [rr, rc] } else { [rc, cc] }).map(|[r, c]| {
+        let along = flat.then_some(if rr >= cc { [rr, rc] } else { [rc, cc] }).map(|[r, c]| {
             let norm = r.hypot(c).max(f64::MIN_POSITIVE);
             [r / norm, c / norm]
         });

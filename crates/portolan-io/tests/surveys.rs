@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use portolan::Grid;
+use portolan::simulate::{Scenario, simulate};
 use portolan_io::{ReadOptions, Unit, read_map, read_readings};
 
 fn survey(name: &str) -> Option<PathBuf> {
@@ -64,5 +66,38 @@ fn a_ray_traced_city() {
         let layer = map.band(0);
         assert!(layer.iter().any(|v| v.is_nan()), "no buildings");
         assert!(layer.iter().all(|v| v.is_nan() || (*v > 0.0 && *v < 1e3)));
+    }
+}
+
+/// Median absolute second difference along rows of a field in dB: how rough shadowing is from cell
+/// to cell, with the smooth path loss taken out.
+fn roughness(field: ndarray::ArrayView2<'_, f64>) -> f64 {
+    let mut differences: Vec<f64> = field
+        .rows()
+        .into_iter()
+        .flat_map(|row| {
+            let db: Vec<f64> = row.iter().map(|v| 10.0 * v.log10()).collect();
+            db.windows(3).map(|w| (w[0] - 2.0 * w[1] + w[2]).abs()).collect::<Vec<_>>()
+        })
+        .collect();
+    differences.sort_by(f64::total_cmp);
+    differences[differences.len() / 2]
+}
+
+/// The authors' map has 51 x 51 cells, shadowing of 4 dB and a decorrelation of 90 m.
+#[test]
+fn our_simulator_is_as_rough_as_the_authors() {
+    let Some(path) = survey("authors/onebitdata1.mat") else { return };
+    let map = read_map(path, &ReadOptions::default()).unwrap().value;
+    let theirs = &map.factors().expect("the authors' map has factors").slf;
+    let scenario =
+        Scenario { emitters: 8, shadow_db: 4.0, ..Scenario::new(Grid::new(51, 51, 1.0).unwrap()) };
+    let simulated = simulate(&scenario).unwrap();
+    let ours: Vec<f64> =
+        simulated.factors().unwrap().slf.outer_iter().map(|slf| roughness(slf)).collect();
+    let mean = ours.iter().sum::<f64>() / ours.len() as f64;
+    for slf in theirs.outer_iter() {
+        let ratio = roughness(slf) / mean;
+        assert!((0.85..1.15).contains(&ratio), "{} against {mean}", roughness(slf));
     }
 }

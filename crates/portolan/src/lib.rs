@@ -1,4 +1,25 @@
 //! Portolan draws the radio spectrum over space and frequency from a handful of sensors.
+//!
+//! The tour, in the order data flows: a [`Grid`] of cells; a [`RadioMap`] of linear power over cells
+//! and bands, dense or as [`Factors`]; [`simulate`](mod@simulate) to make one with a known truth;
+//! [`sense`](mod@sense) to take [`Readings`] of it; [`estimate`] to get the whole map back by a
+//! method of the register; [`score`](mod@score) to see how close it came.
+//!
+//! ```
+//! use portolan::estimate::build;
+//! use portolan::score::score;
+//! use portolan::sense::{Layout, Sensing, sense};
+//! use portolan::simulate::{Scenario, simulate};
+//! use portolan::{Context, Grid, Progress};
+//!
+//! let grid = Grid::new(32, 32, 1.0)?;
+//! let truth = simulate(&Scenario { bands: 8, ..Scenario::new(grid) })?;
+//! let readings = sense(&truth, &Sensing::exact(Layout::Fraction(0.1), 0))?;
+//! let kriging = build("kriging", [])?;
+//! let estimate = kriging.estimate(&readings, &Context::default(), &Progress::silent())?;
+//! assert!(score(&estimate.map, &truth, None)?.rmse_db < 3.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod error;
 pub mod estimate;

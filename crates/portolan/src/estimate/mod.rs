@@ -74,3 +74,6 @@ pub trait Estimator: Sync {
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError>;
 }
+
+#[cfg(test)]
+mod tests;

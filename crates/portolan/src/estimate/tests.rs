@@ -1,0 +1,198 @@
+//! Laws that every method must keep, whatever it does inside.
+
+use ndarray::{Array2, Array3};
+
+use super::{Context, Emitters, Estimate, Progress, build, methods};
+use crate::error::{EstimateError, InputError};
+use crate::grid::{Cell, Grid};
+use crate::map::RadioMap;
+use crate::readings::{Readings, Values};
+use crate::score::score;
+use crate::sense::{Layout, Quantising, Sensing, sense};
+use crate::simulate::{Scenario, simulate};
+
+fn truth() -> RadioMap {
+    let grid = Grid::new(24, 20, 1.0).unwrap();
+    simulate(&Scenario { bands: 12, emitters: 2, seed: 3, ..Scenario::new(grid) }).unwrap()
+}
+
+fn run_with(method: &str, settings: &[(&str, &str)], readings: &Readings) -> Estimate {
+    let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
+    let context = Context { emitters: Emitters::Count(2), seed: 1 };
+    build(method, settings)
+        .unwrap()
+        .estimate(readings, &context, &Progress::silent())
+        .unwrap_or_else(|error| panic!("{method}: {error}"))
+}
+
+fn run(method: &str, readings: &Readings) -> Array3<f64> {
+    run_with(method, &[], readings).map.to_dense().into_owned()
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    methods().iter().map(|m| m.name)
+}
+
+/// The interpolators, which keep stricter laws than methods that fit a model.
+const INTERPOLATORS: [&str; 5] = ["nearest", "idw", "linear", "thin_plate", "kriging"];
+
+#[test]
+fn every_method_beats_a_flat_map_with_gaps_noise_and_levels() {
+    let truth = truth();
+    let exact = Sensing::exact(Layout::Fraction(0.3), 5);
+    let quantising = Some(Quantising { bits: 4, edges: None, sigma: 0.3 });
+    let cases = [
+        exact.clone(),
+        Sensing { gaps: 0.1, ..exact.clone() },
+        Sensing { snr_db: Some(40.0), ..exact.clone() },
+        Sensing { quantising, ..exact },
+    ];
+    for sensing in cases {
+        let readings = sense(&truth, &sensing).unwrap();
+        let logs: Vec<f64> = truth.to_dense().iter().map(|x| (x + 1e-6).ln()).collect();
+        let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+        let flat = RadioMap::dense(truth.grid(), Array3::from_elem((24, 20, 12), mean)).unwrap();
+        let bar = score(&flat, &truth, None).unwrap().rmse_db;
+        for name in names() {
+            let map = run_with(name, &[], &readings).map;
+            let got = score(&map, &truth, None).unwrap().rmse_db;
+            assert!(got < 0.6 * bar, "{name}: {got} dB, flat {bar} dB, {sensing:?}");
+        }
+    }
+}
+
+#[test]
+fn interpolators_pass_through_exact_readings_in_both_domains() {
+    let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    for domain in ["log", "linear"] {
+        for name in INTERPOLATORS {
+            let fixed: &[(&str, &str)] = match name {
+                "kriging" => &[("domain", domain), ("nugget", "0")],
+                _ => &[("domain", domain)],
+            };
+            let map = run_with(name, fixed, &readings).map;
+            let mut spectrum = vec![0.0; 12];
+            for (cell, want) in readings.cells().iter().zip(readings.power().outer_iter()) {
+                map.spectrum_into(*cell, &mut spectrum);
+                for (got, want) in spectrum.iter().zip(want) {
+                    let close = (got - want).abs() < 1e-6 * want + 1e-9;
+                    assert!(close, "{name} {domain}: {got} {want}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_order_of_sensors_does_not_matter() {
+    let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    let backwards: Vec<usize> = (0..60).rev().collect();
+    let reversed = readings.subset(&backwards).unwrap();
+    // The others settle ties on the lattice of cells by the order of sensors.
+    for name in ["thin_plate", "kriging"] {
+        let (a, b) = (run(name, &readings), run(name, &reversed));
+        for (a, b) in a.iter().zip(&b) {
+            assert!((a - b).abs() < 1e-5 * a.abs() + 1e-9, "{name}: {a} {b}");
+        }
+    }
+}
+
+#[test]
+fn linear_domain_is_linear_in_power() {
+    let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    let Values::Power(power) = readings.values() else { panic!() };
+    let louder =
+        Readings::new(readings.grid(), readings.cells().to_vec(), Values::Power(power * 8.0))
+            .unwrap();
+    for name in ["nearest", "idw", "linear", "thin_plate"] {
+        let settings = [("domain", "linear")];
+        let a = run_with(name, &settings, &readings).map.to_dense().into_owned();
+        let b = run_with(name, &settings, &louder).map.to_dense().into_owned();
+        for (a, b) in a.iter().zip(&b) {
+            assert!((8.0 * a - b).abs() < 1e-9 * b.abs() + 1e-12, "{name}: {a} {b}");
+        }
+    }
+}
+
+#[test]
+fn few_or_odd_sensors_give_a_finite_map() {
+    let grid = Grid::new(12, 9, 1.0).unwrap();
+    let line: Vec<Cell> = (0..9).map(|c| Cell::new(4, c)).collect();
+    let layouts: [(&str, Vec<Cell>); 3] = [
+        ("two", vec![Cell::new(0, 0), Cell::new(11, 8)]),
+        ("line", line),
+        ("corner", vec![Cell::new(0, 0), Cell::new(0, 1), Cell::new(1, 0)]),
+    ];
+    for (what, cells) in layouts {
+        let values = Array2::from_shape_fn((cells.len(), 2), |(i, k)| 0.1 + (i + 2 * k) as f64);
+        let varied = Readings::new(grid, cells.clone(), Values::Power(values)).unwrap();
+        let same = Array2::from_elem((cells.len(), 2), 0.5);
+        let flat = Readings::new(grid, cells, Values::Power(same)).unwrap();
+        for name in INTERPOLATORS.into_iter().chain(["auto"]) {
+            assert!(run(name, &varied).iter().all(|v| v.is_finite()), "{name} {what}");
+            let got = run(name, &flat);
+            assert!(got.iter().all(|v| (v - 0.5).abs() < 1e-3), "{name} {what}: not flat");
+        }
+    }
+}
+
+#[test]
+fn neighbourhoods_agree_with_the_whole() {
+    let readings = sense(&truth(), &Sensing::exact(Layout::Fraction(0.4), 5)).unwrap();
+    for name in ["kriging", "thin_plate"] {
+        let whole = run_with(name, &[], &readings);
+        let local = run_with(name, &[("neighbours", "60")], &readings);
+        assert!(whole.notes.is_empty() && local.notes[0].contains("60 nearest"));
+        let apart = score(&local.map, &whole.map, None).unwrap().rmse_db;
+        assert!(apart < 0.15, "{name}: {apart} dB");
+    }
+}
+
+#[test]
+fn spread_is_small_at_sensors_and_large_far_away() {
+    let cells: Vec<Cell> = (0..30).map(|i| Cell::new(i % 6, i / 6)).collect();
+    let readings = sense(&truth(), &Sensing::exact(Layout::Cells(cells), 5)).unwrap();
+    let map = run_with("kriging", &[], &readings).map;
+    let spread = map.spread_db().unwrap();
+    for band in 0..12 {
+        assert!(spread[[2, 2, band]] < 0.5 * spread[[23, 19, band]]);
+    }
+}
+
+#[test]
+fn a_cancelled_job_stops() {
+    let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    for name in names() {
+        let stop = |_| false;
+        let result = build(name, []).unwrap().estimate(
+            &readings,
+            &Context::default(),
+            &Progress::new(&stop),
+        );
+        assert_eq!(result.err(), Some(EstimateError::Cancelled), "{name}");
+    }
+}
+
+#[test]
+fn unknown_methods_options_and_values_are_refused() {
+    let set = |k: &str, v: &str| vec![(k.to_string(), v.to_string())];
+    assert!(matches!(build("krig", []), Err(InputError::UnknownMethod { .. })));
+    for name in names() {
+        let error = build(name, set("no_such", "1")).err().unwrap().to_string();
+        assert!(error.contains("no_such"), "{error}");
+    }
+    for (method, key, value) in [
+        ("kriging", "decorrelation", "-1"),
+        ("kriging", "decorrelation", "nan"),
+        ("kriging", "covariance", "cubic"),
+        ("kriging", "neighbours", "0"),
+        ("thin_plate", "smoothing", "x"),
+        ("idw", "power", "0"),
+        ("nearest", "domain", "db"),
+        ("nearest", "offset", "0"),
+        ("auto", "folds", "1"),
+    ] {
+        let error = build(method, set(key, value)).err().expect(key).to_string();
+        assert!(error.contains(&format!("{key}={value}")), "{error}");
+    }
+}

@@ -1,7 +1,11 @@
 //! Portolan draws the radio spectrum over space and frequency from a handful of sensors.
 
+pub mod adam;
+pub mod decoder;
 pub mod error;
 pub mod estimate;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod grid;
 pub mod link;
 pub mod map;

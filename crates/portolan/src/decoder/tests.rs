@@ -138,3 +138,106 @@ proptest! {
         prop_assert!((found - expected).abs() < 1e-4 * scale, "{found} {expected}");
     }
 }
+
+/// The fast path's SLFs and gradients, dense or at `cells`.
+fn fast(
+    decoder: &Decoder,
+    params: &[f64],
+    latents: &[f64],
+    upstream: &[f64],
+    cells: Option<&[usize]>,
+) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
+    let narrow = |x: &[f64]| x.iter().map(|&x| x as f32).collect::<Vec<f32>>();
+    let (params, latents, upstream) = (narrow(params), narrow(latents), narrow(upstream));
+    let (mut dparams, mut dlatents) = (vec![9.0; params.len()], vec![9.0; latents.len()]);
+    let mut ws = decoder.workspace();
+    match cells {
+        None => {
+            decoder.forward(&params, &latents, &mut ws);
+            decoder.backward(&params, &upstream, &mut ws, &mut dparams, &mut dlatents);
+            (ws.slf().to_vec(), dparams, dlatents)
+        }
+        Some(cells) => {
+            let at = decoder.readout(cells).unwrap();
+            decoder.forward_at(&params, &latents, &at, &mut ws);
+            decoder.backward_at(&params, &at, &upstream, &mut ws, &mut dparams, &mut dlatents);
+            (ws.slf_at().to_vec(), dparams, dlatents)
+        }
+    }
+}
+
+#[test]
+fn fast_path_agrees_with_pytorch() {
+    for (name, decoder) in fixtures() {
+        let data = fixture::load(name);
+        let (params, latents) = from_fixture(&decoder, name, "");
+        let (dparams, dlatents) = from_fixture(&decoder, name, "grad_");
+        let upstream = &data["upstream"].1;
+        let (slf, dp, dz) = fast(&decoder, &params, &latents, upstream, None);
+        assert!(distance(&slf, &data["slf"].1) < 1e-5, "{}", distance(&slf, &data["slf"].1));
+        for block in &decoder.layout().blocks {
+            for part in [&block.conv, &block.gamma, &block.beta] {
+                let off = distance(&dp[part.clone()], &dparams[part.clone()]);
+                assert!(off < 1e-4, "{name} {part:?} {off}");
+            }
+        }
+        let out = decoder.layout().out.clone();
+        assert!(distance(&dp[out.clone()], &dparams[out]) < 1e-4);
+        assert!(distance(&dz, &dlatents) < 1e-4);
+    }
+}
+
+/// Compares dense and sparse passes with the reference.
+fn agree(decoder: &Decoder, seed: u64) {
+    let (params, latents) = start(decoder, seed);
+    let upstream = noise(decoder.emitters() * decoder.rows() * decoder.cols(), seed + 2);
+    let tape = reference::forward(decoder, &params, &latents);
+    let grad = reference::backward(decoder, &params, &tape, &upstream);
+    let check = |what: &str, found: &[f32], expected: &[f64], limit: f64| {
+        let off = distance(found, expected);
+        assert!(off < limit, "{what} {off} {:?} {}x{}", decoder.shape(), decoder.rows(), decoder.cols());
+    };
+    let (slf, dp, dz) = fast(decoder, &params, &latents, &upstream, None);
+    check("slf", &slf, &tape.slf, 1e-4);
+    check("params", &dp, &grad.params, 1e-4);
+    check("latents", &dz, &grad.latents, 1e-4);
+
+    let n = decoder.rows() * decoder.cols();
+    let cells: Vec<usize> = (0..n).step_by(7).chain([0, n - 1, 5, 5]).collect();
+    let pick = |x: &[f64]| -> Vec<f64> {
+        x.chunks_exact(n).flat_map(|x| cells.iter().map(|&c| x[c])).collect()
+    };
+    let weights = pick(&upstream);
+    let mut sparse = vec![0.0; upstream.len()];
+    for (k, w) in weights.iter().enumerate() {
+        sparse[k / cells.len() * n + cells[k % cells.len()]] += w;
+    }
+    let grad = reference::backward(decoder, &params, &tape, &sparse);
+    let (slf, dp, dz) = fast(decoder, &params, &latents, &weights, Some(&cells));
+    check("slf at cells", &slf, &pick(&tape.slf), 1e-4);
+    check("params from cells", &dp, &grad.params, 1e-4);
+    check("latents from cells", &dz, &grad.latents, 1e-4);
+}
+
+#[test]
+fn fast_path_agrees_on_many_grids() {
+    for (rows, cols) in [(8, 8), (34, 14), (40, 27), (100, 64), (9, 31), (64, 64)] {
+        for emitters in [1, 2, 5] {
+            for padding in [Padding::Reflect, Padding::Zero] {
+                let shape = Shape { padding, ..Shape::default() };
+                agree(&Decoder::new(&shape, rows, cols, emitters).unwrap(), 11);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn fast_path_agrees_for_every_shape(
+        shape in any_shape(), rows in 8usize..40, cols in 8usize..40, emitters in 1usize..6, seed in 0u64..1000
+    ) {
+        agree(&Decoder::new(&shape, rows, cols, emitters).unwrap(), seed);
+    }
+}

@@ -1,0 +1,611 @@
+//! The blocks, forward and backward, chunk by chunk. Chunks are worked on in any order, or at the
+//! same time, and their sums are added in the order of the chunks: the result does not depend on
+//! the number of threads.
+
+use fearless_simd::{Level, dispatch, prelude::*};
+
+use super::lanes::{Buffer, Lanes, Source, remap};
+use super::plan::{Moments, PER_LANE, Plan, Stage, Tally, Workspace};
+use super::shape::{Layout, Normalisation, Shape, Upsampling};
+use super::upsample::{Coefficients, Sums, gain};
+use super::{VARIANCE_FLOOR, convolve, upsample};
+
+/// A decoder's fixed parts, as the passes need them.
+#[derive(Clone, Copy)]
+pub(super) struct Engine<'a> {
+    pub shape: &'a Shape,
+    pub layout: &'a Layout,
+    pub plan: &'a Plan,
+    pub level: Level,
+    pub parallel: bool,
+}
+
+/// Calls `work(chunk, its part of each buffer)` for every chunk.
+pub(super) fn each_chunk<const N: usize>(
+    parallel: bool,
+    chunks: usize,
+    buffers: [&mut [f32]; N],
+    work: &(impl Fn(usize, [&mut [f32]; N]) + Sync),
+) {
+    each_from(parallel, 0, chunks, buffers, work);
+}
+
+fn each_from<const N: usize>(
+    parallel: bool,
+    first: usize,
+    chunks: usize,
+    mut buffers: [&mut [f32]; N],
+    work: &(impl Fn(usize, [&mut [f32]; N]) + Sync),
+) {
+    if chunks == 1 {
+        return work(first, buffers);
+    }
+    let half = chunks / 2;
+    let mut rest: [&mut [f32]; N] = std::array::from_fn(|_| Default::default());
+    for (buffer, rest) in buffers.iter_mut().zip(&mut rest) {
+        let whole = std::mem::take(buffer);
+        let at = whole.len() / chunks * half;
+        (*buffer, *rest) = whole.split_at_mut(at);
+    }
+    let left = || each_from(parallel, first, half, buffers, work);
+    let right = || each_from(parallel, first + half, chunks - half, rest, work);
+    if parallel {
+        rayon::join(left, right);
+    } else {
+        left();
+        right();
+    }
+}
+
+/// The three runs of per-lane numbers of channel `c` of a chunk.
+fn per_lane(chunk: &[f32], c: usize, width: usize) -> [&[f32]; PER_LANE] {
+    let all = &chunk[c * PER_LANE * width..][..PER_LANE * width];
+    [&all[..width], &all[width..2 * width], &all[2 * width..]]
+}
+
+fn per_lane_mut(chunk: &mut [f32], c: usize, width: usize) -> [&mut [f32]; PER_LANE] {
+    let all = &mut chunk[c * PER_LANE * width..][..PER_LANE * width];
+    let (first, rest) = all.split_at_mut(width);
+    let (second, third) = rest.split_at_mut(width);
+    [first, second, third]
+}
+
+/// Channel `c` of a buffer of `channels` channels, for shifted reads.
+fn source<'a>(
+    lanes: &Lanes,
+    buffer: &'a Buffer,
+    used: usize,
+    channels: usize,
+    c: usize,
+) -> Source<'a> {
+    let (data, first) = buffer.guarded();
+    let stride = used / lanes.chunks;
+    Source {
+        data,
+        first: first + c * (stride / channels),
+        stride,
+        chunks: lanes.chunks,
+        width: lanes.width,
+    }
+}
+
+/// Sum of `f(i)` over `0..len`, eight partial sums at a time.
+#[inline(always)]
+fn sum_of(len: usize, f: impl Fn(usize) -> f64) -> f64 {
+    let mut parts = [0.0; 8];
+    let mut i = 0;
+    while i + 8 <= len {
+        for (k, part) in parts.iter_mut().enumerate() {
+            *part += f(i + k);
+        }
+        i += 8;
+    }
+    let tail: f64 = (i..len).map(f).sum();
+    parts.iter().sum::<f64>() + tail
+}
+
+/// Parts of global lanes `range` in each chunk: (chunk, lanes in it).
+fn segments(
+    lanes: &Lanes,
+    range: std::ops::Range<usize>,
+) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> + Clone {
+    let width = lanes.width;
+    (range.start / width..range.end.div_ceil(width)).map(move |chunk| {
+        let first = chunk * width;
+        (chunk, range.start.max(first) - first..range.end.min(first + width) - first)
+    })
+}
+
+impl Engine<'_> {
+    /// All blocks: leaves the last activations and their scale and offset in the workspace.
+    pub(super) fn forward(&self, params: &[f32], latents: &[f32], ws: &mut Workspace) {
+        let plan = self.plan;
+        self.spread_latents(latents, &mut ws.latent);
+        for (b, stage) in plan.stages.iter().enumerate() {
+            let size = &stage.size;
+            let weights = &params[self.layout.blocks[b].conv.clone()];
+            convolve::pack_forward(size, weights, &mut ws.packed);
+            let (before, after) = ws.activations.split_at_mut(b);
+            let small_len = plan.lanes.chunks * size.outputs * size.inner_len();
+            {
+                let (from, affine) = match b {
+                    0 => (&ws.latent, None),
+                    _ => (&before[b - 1], Some(&ws.affine[b - 1])),
+                };
+                let packed = &ws.packed;
+                let buffers = [&mut ws.inputs[b][..], &mut ws.small[..small_len]];
+                each_chunk(self.parallel, plan.lanes.chunks, buffers, &|chunk, [x, y]| {
+                    dispatch!(self.level, simd => {
+                        self.expand(simd, stage, from, affine, chunk, x);
+                        convolve::forward(simd, size, packed, x, y);
+                    });
+                });
+            }
+            let small = &ws.small;
+            let margin_len = match &stage.up {
+                Some(up) => plan.lanes.total() * size.outputs * up.outer * up.outer,
+                None => 0,
+            };
+            let buffers = [&mut after[0][..], &mut ws.margin[..margin_len], &mut ws.sums[..]];
+            each_chunk(self.parallel, plan.lanes.chunks, buffers, &|chunk, [v, margin, sums]| {
+                dispatch!(self.level, simd => {
+                    self.enlarge(simd, stage, small, small_len, chunk, v, margin, sums);
+                });
+            });
+            self.normalise(b, stage, params, ws);
+        }
+    }
+
+    fn spread_latents(&self, latents: &[f32], out: &mut Buffer) {
+        let (lanes, phases) = (&self.plan.lanes, self.plan.first_phases);
+        if phases == 1 {
+            out[..latents.len()].copy_from_slice(latents);
+            return;
+        }
+        let stride = phases * phases * lanes.width;
+        let cols = lanes.cols * phases;
+        for (e, image) in latents.chunks_exact(latents.len() / lanes.emitters).enumerate() {
+            for (k, value) in image.iter().enumerate() {
+                let (chunk, at) = lanes.place(phases, e, k / cols, k % cols);
+                out[chunk * stride + at] = *value;
+            }
+        }
+    }
+
+    fn collect_latents(&self, from: &[f32], grad: &mut [f32]) {
+        let (lanes, phases) = (&self.plan.lanes, self.plan.first_phases);
+        if phases == 1 {
+            grad.copy_from_slice(&from[..grad.len()]);
+            return;
+        }
+        let stride = phases * phases * lanes.width;
+        let cols = lanes.cols * phases;
+        let len = grad.len() / lanes.emitters;
+        for (e, image) in grad.chunks_exact_mut(len).enumerate() {
+            for (k, value) in image.iter_mut().enumerate() {
+                let (chunk, at) = lanes.place(phases, e, k / cols, k % cols);
+                *value = from[chunk * stride + at];
+            }
+        }
+    }
+
+    /// The convolution's input: the last block's activations, scaled and offset, with a margin.
+    #[inline(always)]
+    fn expand<S: Simd>(
+        &self,
+        simd: S,
+        stage: &Stage,
+        from: &Buffer,
+        affine: Option<&Buffer>,
+        chunk: usize,
+        x: &mut [f32],
+    ) {
+        let (lanes, size) = (&self.plan.lanes, &stage.size);
+        let (n, width) = (S::f32s::LEN, lanes.width);
+        let used = lanes.chunks * size.inputs * size.inner_len();
+        for (c, x) in x.chunks_exact_mut(size.outer_len()).enumerate() {
+            let source = source(lanes, from, used, size.inputs, c);
+            let (cases, masks) = (&stage.pad.expand, &stage.pad.masks);
+            match affine {
+                None => remap(simd, cases, masks, source, chunk, x, |_, _, sum, _| sum),
+                Some(affine) => {
+                    let stride = affine.len() / lanes.chunks;
+                    let [scale, offset, _] =
+                        per_lane(&affine[chunk * stride..][..stride], c, width);
+                    remap(simd, cases, masks, source, chunk, x, |_, lane, sum, weight| {
+                        let scale = S::f32s::from_slice(simd, &scale[lane..lane + n]);
+                        let offset = S::f32s::from_slice(simd, &offset[lane..lane + n]);
+                        sum.mul_add(scale, weight * offset)
+                    });
+                }
+            }
+        }
+    }
+
+    /// Upsampling, ReLU and the sums for normalisation.
+    #[inline(always)]
+    fn enlarge<S: Simd>(
+        &self,
+        simd: S,
+        stage: &Stage,
+        small: &Buffer,
+        small_len: usize,
+        chunk: usize,
+        v: &mut [f32],
+        margin: &mut [f32],
+        sums: &mut [f32],
+    ) {
+        let (lanes, size) = (&self.plan.lanes, &stage.size);
+        let (width, phases) = (lanes.width, size.phases);
+        let out_len = stage.out_phases * stage.out_phases * width;
+        for (c, v) in v.chunks_exact_mut(out_len).enumerate() {
+            let [origin, first, second] = per_lane_mut(sums, c, width);
+            let sums = Sums { origin, first, second };
+            if let Some(up) = &stage.up {
+                let len = up.outer * up.outer * width;
+                let margin = &mut margin[c * len..(c + 1) * len];
+                let source = source(lanes, small, small_len, size.outputs, c);
+                remap(simd, &up.expand, &up.masks, source, chunk, margin, |_, _, sum, _| sum);
+                upsample::bilinear(simd, phases, width, margin, v, sums);
+            } else {
+                let y = &small[(chunk * size.outputs + c) * size.inner_len()..][..size.inner_len()];
+                upsample::repeat(simd, self.shape.scale(), phases, width, y, v, sums);
+            }
+        }
+    }
+
+    /// Statistics of block `b`, and from them the scale and offset of every lane.
+    fn normalise(&self, b: usize, stage: &Stage, params: &[f32], ws: &mut Workspace) {
+        let plan = self.plan;
+        let (lanes, channels) = (&plan.lanes, plan.channels);
+        let block = &self.layout.blocks[b];
+        let unit = gain(self.shape.upsampling);
+        for g in 0..plan.groups {
+            for c in 0..channels {
+                let (moments, scale, offset) = match self.shape.normalisation {
+                    Normalisation::None => {
+                        (Moments { mean: 0.0, inverse: 1.0 }, unit.recip(), 0.0)
+                    }
+                    _ => {
+                        let pixels = (stage.out_phases * stage.out_phases) as f64;
+                        let (mean, variance) = dispatch!(self.level, simd => {
+                            let _ = simd;
+                            mean_and_variance(lanes, plan.group(g), pixels, &ws.sums, channels, c)
+                        });
+                        let deviation = (variance / (unit * unit) + VARIANCE_FLOOR).sqrt();
+                        let inverse = (deviation * unit).recip();
+                        let scale = f64::from(params[block.gamma.start + c]) * inverse;
+                        let offset = f64::from(params[block.beta.start + c]) - scale * mean;
+                        (Moments { mean, inverse }, scale, offset)
+                    }
+                };
+                ws.moments[b][g * channels + c] = moments;
+                let stride = PER_LANE * lanes.width * channels;
+                for (chunk, range) in segments(lanes, plan.group(g)) {
+                    let chunk = &mut ws.affine[b][chunk * stride..][..stride];
+                    let [scales, offsets, means] = per_lane_mut(chunk, c, lanes.width);
+                    scales[range.clone()].fill(scale as f32);
+                    offsets[range.clone()].fill(offset as f32);
+                    means[range].fill(moments.mean as f32);
+                }
+            }
+        }
+    }
+
+    /// All blocks, backward. `ws.logit_gradient` holds the gradient of the logits, `ws.tallies` its
+    /// sums with the last activations (per group and channel, not yet times the output weights).
+    pub(super) fn backward(
+        &self,
+        params: &[f32],
+        ws: &mut Workspace,
+        grad: &mut [f32],
+        grad_latents: &mut [f32],
+    ) {
+        let plan = self.plan;
+        let (lanes, channels) = (&plan.lanes, plan.channels);
+        let blocks = plan.stages.len();
+        self.backward_output(params, ws, grad);
+        for (b, stage) in plan.stages.iter().enumerate().rev() {
+            let size = &stage.size;
+            self.backward_moments(b, stage, params, ws, grad);
+            let weights = &params[self.layout.blocks[b].conv.clone()];
+            convolve::pack_backward(size, weights, &mut ws.packed);
+            let out_len = stage.out_phases * stage.out_phases * lanes.width;
+            let small_len = lanes.chunks * channels * size.inner_len();
+            let margin_len = match &stage.up {
+                Some(up) => lanes.total() * channels * up.outer * up.outer,
+                None => small_len,
+            };
+            // The gradient of the activations, back to the size before upsampling.
+            {
+                let (v, coefficients) = (&ws.activations[b], &ws.coefficients);
+                // The gradient of the logits serves all channels.
+                let (from, step) = match b + 1 == blocks {
+                    true => (&ws.logit_gradient, 0),
+                    false => (&ws.input_gradient, out_len),
+                };
+                let target = match stage.up {
+                    Some(_) => &mut ws.margin[..margin_len],
+                    None => &mut ws.small[..margin_len],
+                };
+                each_chunk(self.parallel, lanes.chunks, [target], &|chunk, [out]| {
+                    dispatch!(self.level, simd => self.shrink(
+                        simd, stage, v, from, step, coefficients, chunk, out
+                    ));
+                });
+            }
+            if let Some(up) = &stage.up {
+                let margin = &ws.margin;
+                let buffers = [&mut ws.small[..small_len]];
+                each_chunk(self.parallel, lanes.chunks, buffers, &|chunk, [dy]| {
+                    dispatch!(self.level, simd => {
+                        for (c, dy) in dy.chunks_exact_mut(size.inner_len()).enumerate() {
+                            let source = source(lanes, margin, margin_len, channels, c);
+                            remap(simd, &up.fold, &up.masks, source, chunk, dy, |_, _, sum, _| sum);
+                        }
+                    });
+                });
+            }
+            let outer_len = lanes.chunks * size.inputs * size.outer_len();
+            {
+                let (x, dy, packed) = (&ws.inputs[b], &ws.small, &ws.packed);
+                let weights_len = lanes.chunks * size.weights();
+                let buffers =
+                    [&mut ws.weight_gradient[..weights_len], &mut ws.input_margin[..outer_len]];
+                each_chunk(self.parallel, lanes.chunks, buffers, &|chunk, [dw, dx]| {
+                    let x_len = size.inputs * size.outer_len();
+                    let x = &x[chunk * x_len..][..x_len];
+                    let dy_len = channels * size.inner_len();
+                    let dy = &dy[chunk * dy_len..][..dy_len];
+                    dispatch!(self.level, simd => {
+                        convolve::backward_weights(simd, size, x, dy, dw);
+                        convolve::backward_input(simd, size, packed, dy, dx);
+                    });
+                });
+            }
+            let grad = &mut grad[self.layout.blocks[b].conv.clone()];
+            for (chunk, part) in
+                ws.weight_gradient.chunks_exact(size.weights()).take(lanes.chunks).enumerate()
+            {
+                if chunk == 0 {
+                    grad.copy_from_slice(part);
+                } else {
+                    grad.iter_mut().zip(part).for_each(|(g, p)| *g += p);
+                }
+            }
+            self.fold_input(b, stage, outer_len, ws);
+            if b > 0 {
+                self.tally(ws);
+            }
+        }
+        self.collect_latents(&ws.input_gradient, grad_latents);
+    }
+
+    /// Gradient of the output weights; scales the tallies by them.
+    fn backward_output(&self, params: &[f32], ws: &mut Workspace, grad: &mut [f32]) {
+        let (plan, last) = (self.plan, self.plan.stages.len() - 1);
+        let block = &self.layout.blocks[last];
+        let unit = gain(self.shape.upsampling);
+        for c in 0..plan.channels {
+            let weight = f64::from(params[self.layout.out.start + c]);
+            let (scale, offset) = match self.shape.normalisation {
+                Normalisation::None => (unit.recip(), 0.0),
+                _ => (
+                    f64::from(params[block.gamma.start + c]),
+                    f64::from(params[block.beta.start + c]),
+                ),
+            };
+            let mut sum = 0.0;
+            for g in 0..plan.groups {
+                let at = g * plan.channels + c;
+                let tally = &mut ws.tallies[at];
+                sum += scale * ws.moments[last][at].inverse * tally.scaled + offset * tally.plain;
+                tally.plain *= weight;
+                tally.scaled *= weight;
+            }
+            grad[self.layout.out.start + c] = sum as f32;
+        }
+    }
+
+    /// Gradients of scale and offset, and the coefficients of the way back through normalisation.
+    fn backward_moments(
+        &self,
+        b: usize,
+        stage: &Stage,
+        params: &[f32],
+        ws: &mut Workspace,
+        grad: &mut [f32],
+    ) {
+        let plan = self.plan;
+        let (lanes, channels) = (&plan.lanes, plan.channels);
+        let block = &self.layout.blocks[b];
+        let last = b + 1 == plan.stages.len();
+        let normalised = self.shape.normalisation != Normalisation::None;
+        for c in 0..channels {
+            let (mut dgamma, mut dbeta) = (0.0, 0.0);
+            for g in 0..plan.groups {
+                let at = g * channels + c;
+                let Moments { mean, inverse } = ws.moments[b][at];
+                let Tally { plain, scaled } = ws.tallies[at];
+                let range = plan.group(g);
+                let n = (range.len() * stage.out_phases * stage.out_phases) as f64;
+                let (mut scale, mut offset, mut slope) =
+                    (gain(self.shape.upsampling).recip(), 0.0, 0.0);
+                if normalised {
+                    dgamma += scaled * inverse;
+                    dbeta += plain;
+                    scale = f64::from(params[block.gamma.start + c]) * inverse;
+                    slope = scale * inverse * inverse * scaled / n;
+                    offset = scale * plain / n - slope * mean;
+                }
+                if last {
+                    scale *= f64::from(params[self.layout.out.start + c]);
+                }
+                let stride = PER_LANE * lanes.width * channels;
+                for (chunk, range) in segments(lanes, range) {
+                    let chunk = &mut ws.coefficients[chunk * stride..][..stride];
+                    let [scales, offsets, slopes] = per_lane_mut(chunk, c, lanes.width);
+                    scales[range.clone()].fill(scale as f32);
+                    offsets[range.clone()].fill(offset as f32);
+                    slopes[range].fill(slope as f32);
+                }
+            }
+            if normalised {
+                grad[block.gamma.start + c] = dgamma as f32;
+                grad[block.beta.start + c] = dbeta as f32;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn shrink<S: Simd>(
+        &self,
+        simd: S,
+        stage: &Stage,
+        v: &[f32],
+        from: &[f32],
+        step: usize,
+        coefficients: &[f32],
+        chunk: usize,
+        out: &mut [f32],
+    ) {
+        let (width, phases) = (self.plan.lanes.width, stage.size.phases);
+        let channels = self.plan.channels;
+        let len = stage.out_phases * stage.out_phases * width;
+        let stride = coefficients.len() / self.plan.lanes.chunks;
+        let coefficients = &coefficients[chunk * stride..][..stride];
+        let v = &v[chunk * channels * len..][..channels * len];
+        let from = &from[chunk * (channels * step).max(len)..];
+        let out_len = out.len() / channels;
+        for (c, out) in out.chunks_exact_mut(out_len).enumerate() {
+            let [scale, offset, slope] = per_lane(coefficients, c, width);
+            let coefficients = Coefficients { scale, offset, slope };
+            let (v, from) = (&v[c * len..][..len], &from[c * step..][..len]);
+            match self.shape.upsampling {
+                Upsampling::Bilinear => {
+                    upsample::bilinear_backward(simd, phases, width, coefficients, v, from, out);
+                }
+                _ => {
+                    let scale = self.shape.scale();
+                    upsample::repeat_backward(
+                        simd,
+                        scale,
+                        phases,
+                        width,
+                        coefficients,
+                        v,
+                        from,
+                        out,
+                    );
+                }
+            }
+        }
+    }
+
+    /// Gradient of the input without its margin, and per lane its sums with the activations there.
+    fn fold_input(&self, b: usize, stage: &Stage, outer_len: usize, ws: &mut Workspace) {
+        let (lanes, size, pad) = (&self.plan.lanes, &stage.size, &stage.pad);
+        let len = lanes.chunks * size.inputs * size.inner_len();
+        let margin = &ws.input_margin;
+        let before = (b > 0).then(|| (&ws.activations[b - 1], &ws.affine[b - 1]));
+        let buffers = [&mut ws.input_gradient[..len], &mut ws.sums[..]];
+        each_chunk(self.parallel, lanes.chunks, buffers, &|chunk, [dx, sums]| {
+            dispatch!(self.level, simd => {
+                for (c, dx) in dx.chunks_exact_mut(size.inner_len()).enumerate() {
+                    let source = source(lanes, margin, outer_len, size.inputs, c);
+                    match before {
+                        None => {
+                            remap(simd, &pad.fold, &pad.masks, source, chunk, dx, |_, _, d, _| d);
+                        }
+                        Some((v, affine)) => {
+                            let v = &v[(chunk * size.inputs + c) * size.inner_len()..];
+                            let stride = affine.len() / lanes.chunks;
+                            let [_, _, means] =
+                                per_lane(&affine[chunk * stride..][..stride], c, lanes.width);
+                            remap_and_tally(simd, stage, source, chunk, dx, v, means, per_lane_mut(sums, c, lanes.width));
+                        }
+                    }
+                }
+            });
+        });
+    }
+
+    /// Adds the lanes' sums up to one tally per group and channel.
+    pub(super) fn tally(&self, ws: &mut Workspace) {
+        let (plan, channels) = (self.plan, self.plan.channels);
+        let stride = PER_LANE * plan.lanes.width * channels;
+        for g in 0..plan.groups {
+            for c in 0..channels {
+                let mut tally = Tally::default();
+                for (chunk, range) in segments(&plan.lanes, plan.group(g)) {
+                    let [plain, scaled, _] =
+                        per_lane(&ws.sums[chunk * stride..][..stride], c, plan.lanes.width);
+                    let (plain, scaled) = (&plain[range.clone()], &scaled[range]);
+                    tally.plain += sum_of(plain.len(), |i| f64::from(plain[i]));
+                    tally.scaled += sum_of(scaled.len(), |i| f64::from(scaled[i]));
+                }
+                ws.tallies[g * channels + c] = tally;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn remap_and_tally<S: Simd>(
+    simd: S,
+    stage: &Stage,
+    source: Source<'_>,
+    chunk: usize,
+    dx: &mut [f32],
+    v: &[f32],
+    means: &[f32],
+    sums: [&mut [f32]; PER_LANE],
+) {
+    let (n, width) = (S::f32s::LEN, source.width);
+    let [plain, scaled, _] = sums;
+    plain.fill(0.0);
+    scaled.fill(0.0);
+    remap(simd, &stage.pad.fold, &stage.pad.masks, source, chunk, dx, |plane, lane, d, _| {
+        let at = plane * width + lane;
+        let off = S::f32s::from_slice(simd, &v[at..at + n])
+            - S::f32s::from_slice(simd, &means[lane..lane + n]);
+        let (plain, scaled) = (&mut plain[lane..lane + n], &mut scaled[lane..lane + n]);
+        (S::f32s::from_slice(simd, plain) + d).store_slice(plain);
+        d.mul_add(off, S::f32s::from_slice(simd, scaled)).store_slice(scaled);
+        d
+    });
+}
+
+/// Over the pixels of a group of lanes, from the sums of each lane about its own origin (Chan,
+/// Golub and LeVeque's pairwise update, all lanes at once).
+#[inline(always)]
+fn mean_and_variance(
+    lanes: &Lanes,
+    group: std::ops::Range<usize>,
+    pixels: f64,
+    sums: &[f32],
+    channels: usize,
+    c: usize,
+) -> (f64, f64) {
+    let stride = PER_LANE * lanes.width * channels;
+    let count = group.len() as f64;
+    let share = pixels.recip();
+    let parts = segments(lanes, group).map(|(chunk, range)| {
+        let [origin, first, second] = per_lane(&sums[chunk * stride..][..stride], c, lanes.width);
+        (&origin[range.clone()], &first[range.clone()], &second[range])
+    });
+    let mean_of = |origin: f32, first: f32| f64::from(origin) + f64::from(first) * share;
+    let mut mean = 0.0;
+    for (origin, first, _) in parts.clone() {
+        mean += sum_of(origin.len(), |i| mean_of(origin[i], first[i]));
+    }
+    mean /= count;
+    let mut square = 0.0;
+    for (origin, first, second) in parts {
+        square += sum_of(origin.len(), |i| {
+            let (first64, off) = (f64::from(first[i]), mean_of(origin[i], first[i]) - mean);
+            f64::from(second[i]) - first64 * first64 * share + pixels * off * off
+        });
+    }
+    (mean, (square * share / count).max(0.0))
+}

@@ -3,6 +3,8 @@
 
 use fearless_simd::prelude::*;
 
+use super::vector::{load, splat};
+
 /// Largest number of taps of a kernel.
 const MOST_TAPS: usize = 49;
 
@@ -85,17 +87,20 @@ fn tile<S: Simd, const CO: usize, const NV: usize>(
     at: usize,
 ) {
     let n = S::f32s::LEN;
-    let mut sums = [[S::f32s::splat(simd, 0.0); NV]; CO];
+    let zero = splat(simd, 0.0);
+    let mut sums = [[zero; NV]; CO];
     let rows = weights.chunks_exact(taps.count * taps.width);
     for (x, weights) in x.chunks_exact(taps.stride).zip(rows).take(taps.channels) {
         for &(from, tap) in taps.list {
             let w = &weights[tap * taps.width + first..][..CO];
             let x = &x[from + lane..][..NV * n];
-            let x: [S::f32s; NV] =
-                std::array::from_fn(|v| S::f32s::from_slice(simd, &x[v * n..][..n]));
+            let mut vectors = [zero; NV];
+            for (v, vector) in vectors.iter_mut().enumerate() {
+                *vector = load(simd, x, v * n);
+            }
             for (sums, w) in sums.iter_mut().zip(w) {
                 let w = S::f32s::splat(simd, *w);
-                for (sum, x) in sums.iter_mut().zip(x) {
+                for (sum, x) in sums.iter_mut().zip(vectors) {
                     *sum = x.mul_add(w, *sum);
                 }
             }
@@ -246,20 +251,26 @@ fn correlate<S: Simd, const CO: usize, const NT: usize>(
     mut emit: impl FnMut(usize, usize, f32),
 ) {
     let n = S::f32s::LEN;
-    let mut sums = [[S::f32s::splat(simd, 0.0); NT]; CO];
+    let zero = splat(simd, 0.0);
+    let mut sums = [[zero; NT]; CO];
     let row_len = size.phases * size.width;
     for pr in 0..size.phases {
         let x_row = pr * size.outer * size.width;
-        let dy_rows: [&[f32]; CO] = std::array::from_fn(|c| {
-            &dy[(first + c) * size.inner_len() + pr * row_len..][..row_len]
-        });
-        let x_rows: [&[f32]; NT] = std::array::from_fn(|t| &x[x_row + offsets[t]..][..row_len]);
+        let (mut dy_rows, mut x_rows) = ([&dy[..0]; CO], [&x[..0]; NT]);
+        for (c, row) in dy_rows.iter_mut().enumerate() {
+            *row = &dy[(first + c) * size.inner_len() + pr * row_len..][..row_len];
+        }
+        for (row, offset) in x_rows.iter_mut().zip(offsets) {
+            *row = &x[x_row + offset..][..row_len];
+        }
         let mut at = 0;
         while at + n <= row_len {
-            let xs: [S::f32s; NT] =
-                std::array::from_fn(|t| S::f32s::from_slice(simd, &x_rows[t][at..at + n]));
+            let mut xs = [zero; NT];
+            for (x, row) in xs.iter_mut().zip(x_rows) {
+                *x = load(simd, row, at);
+            }
             for c in 0..CO {
-                let d = S::f32s::from_slice(simd, &dy_rows[c][at..at + n]);
+                let d = load(simd, dy_rows[c], at);
                 for t in 0..NT {
                     sums[c][t] = d.mul_add(xs[t], sums[c][t]);
                 }

@@ -207,12 +207,12 @@ impl Engine<'_> {
             let source = source(lanes, from, used, size.inputs, c);
             let (cases, masks) = (&stage.pad.expand, &stage.pad.masks);
             match affine {
-                None => remap(simd, cases, masks, source, chunk, x, |_, _, sum, _| sum),
+                None => remap(simd, cases, masks, source, chunk, x, #[inline(always)] |_, _, sum, _| sum),
                 Some(affine) => {
                     let stride = affine.len() / lanes.chunks;
                     let [scale, offset, _] =
                         per_lane(&affine[chunk * stride..][..stride], c, width);
-                    remap(simd, cases, masks, source, chunk, x, |_, lane, sum, weight| {
+                    remap(simd, cases, masks, source, chunk, x, #[inline(always)] |_, lane, sum, weight| {
                         let scale = S::f32s::from_slice(simd, &scale[lane..lane + n]);
                         let offset = S::f32s::from_slice(simd, &offset[lane..lane + n]);
                         sum.mul_add(scale, weight * offset)
@@ -245,7 +245,7 @@ impl Engine<'_> {
                 let len = up.outer * up.outer * width;
                 let margin = &mut margin[c * len..(c + 1) * len];
                 let source = source(lanes, small, small_len, size.outputs, c);
-                remap(simd, &up.expand, &up.masks, source, chunk, margin, |_, _, sum, _| sum);
+                remap(simd, &up.expand, &up.masks, source, chunk, margin, #[inline(always)] |_, _, sum, _| sum);
                 upsample::bilinear(simd, phases, width, margin, v, sums);
             } else {
                 let y = &small[(chunk * size.outputs + c) * size.inner_len()..][..size.inner_len()];
@@ -341,7 +341,7 @@ impl Engine<'_> {
                     dispatch!(self.level, simd => {
                         for (c, dy) in dy.chunks_exact_mut(size.inner_len()).enumerate() {
                             let source = source(lanes, margin, margin_len, channels, c);
-                            remap(simd, &up.fold, &up.masks, source, chunk, dy, |_, _, sum, _| sum);
+                            remap(simd, &up.fold, &up.masks, source, chunk, dy, #[inline(always)] |_, _, sum, _| sum);
                         }
                     });
                 });
@@ -515,7 +515,7 @@ impl Engine<'_> {
                     let source = source(lanes, margin, outer_len, size.inputs, c);
                     match before {
                         None => {
-                            remap(simd, &pad.fold, &pad.masks, source, chunk, dx, |_, _, d, _| d);
+                            remap(simd, &pad.fold, &pad.masks, source, chunk, dx, #[inline(always)] |_, _, d, _| d);
                         }
                         Some((v, affine)) => {
                             let v = &v[(chunk * size.inputs + c) * size.inner_len()..];
@@ -565,7 +565,7 @@ fn remap_and_tally<S: Simd>(
     let [plain, scaled, _] = sums;
     plain.fill(0.0);
     scaled.fill(0.0);
-    remap(simd, &stage.pad.fold, &stage.pad.masks, source, chunk, dx, |plane, lane, d, _| {
+    remap(simd, &stage.pad.fold, &stage.pad.masks, source, chunk, dx, #[inline(always)] |plane, lane, d, _| {
         let at = plane * width + lane;
         let off = S::f32s::from_slice(simd, &v[at..at + n])
             - S::f32s::from_slice(simd, &means[lane..lane + n]);
@@ -597,12 +597,12 @@ fn mean_and_variance(
     let mean_of = |origin: f32, first: f32| f64::from(origin) + f64::from(first) * share;
     let mut mean = 0.0;
     for (origin, first, _) in parts.clone() {
-        mean += sum_of(origin.len(), |i| mean_of(origin[i], first[i]));
+        mean += sum_of(origin.len(), #[inline(always)] |i| mean_of(origin[i], first[i]));
     }
     mean /= count;
     let mut square = 0.0;
     for (origin, first, second) in parts {
-        square += sum_of(origin.len(), |i| {
+        square += sum_of(origin.len(), #[inline(always)] |i| {
             let (first64, off) = (f64::from(first[i]), mean_of(origin[i], first[i]) - mean);
             f64::from(second[i]) - first64 * first64 * share + pixels * off * off
         });

@@ -14,6 +14,7 @@ mod readout;
 pub mod reference;
 mod shape;
 mod upsample;
+mod vector;
 
 pub use plan::Workspace;
 pub use readout::Readout;

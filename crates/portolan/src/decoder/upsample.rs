@@ -7,6 +7,7 @@
 use fearless_simd::prelude::*;
 
 use super::shape::Upsampling;
+use super::vector::{load, splat, store};
 
 /// How much larger the stored activations are than the true ones.
 pub(super) fn gain(mode: Upsampling) -> f64 {
@@ -20,6 +21,37 @@ pub(super) struct Sums<'a> {
     pub second: &'a mut [f32],
 }
 
+/// Running sums of a lane's pixels.
+struct Running<S: Simd> {
+    origin: S::f32s,
+    first: S::f32s,
+    second: S::f32s,
+}
+
+impl<S: Simd> Running<S> {
+    /// ReLU, counted and stored.
+    #[inline(always)]
+    fn put(&mut self, zero: S::f32s, value: S::f32s, out: &mut [f32], at: usize) {
+        let value = value.max(zero);
+        let off = value - self.origin;
+        self.first += off;
+        self.second = off.mul_add(off, self.second);
+        store::<S>(value, out, at);
+    }
+}
+
+/// An even and an odd row between three rows of the small image, at one column.
+#[inline(always)]
+fn pair<S: Simd>(
+    simd: S,
+    [up, mid, down]: [&[f32]; 3],
+    at: usize,
+    three: S::f32s,
+) -> (S::f32s, S::f32s) {
+    let mid = load(simd, mid, at);
+    (mid.mul_add(three, load(simd, up, at)), mid.mul_add(three, load(simd, down, at)))
+}
+
 /// One channel of one chunk. `y` has a margin of one plane.
 #[inline(always)]
 pub(super) fn bilinear<S: Simd>(
@@ -31,49 +63,36 @@ pub(super) fn bilinear<S: Simd>(
     sums: Sums<'_>,
 ) {
     let n = S::f32s::LEN;
-    let (three, zero) = (S::f32s::splat(simd, 3.0), S::f32s::splat(simd, 0.0));
-    let outer = phases + 2;
-    let row = 2 * phases * width;
+    let (three, zero) = (splat(simd, 3.0), splat(simd, 0.0));
+    let (small, row) = ((phases + 2) * width, 2 * phases * width);
     for lane in (0..width).step_by(n) {
-        let load = |r: usize, c: usize| {
-            let at = (r * outer + c) * width + lane;
-            S::f32s::from_slice(simd, &y[at..at + n])
-        };
-        // The first pixel of the lane: 9, 3, 3 and 1 parts of the corner's neighbours.
-        let upper = load(1, 0).mul_add(three, load(0, 0));
-        let right = load(1, 1).mul_add(three, load(0, 1));
-        let origin = right.mul_add(three, upper).max(zero);
+        let rows = [&y[..small], &y[small..2 * small], &y[2 * small..3 * small]];
+        let (left, _) = pair(simd, rows, lane, three);
+        let (here, _) = pair(simd, rows, lane + width, three);
+        let origin = here.mul_add(three, left).max(zero);
         let (mut first, mut second) = (zero, zero);
-        for i in 0..phases {
-            let (even, odd) = v[2 * i * row..2 * (i + 1) * row].split_at_mut(row);
-            let (mut part, mut square) = (zero, zero);
-            let pair = |c: usize| {
-                let (up, mid, down) = (load(i, c), load(i + 1, c), load(i + 2, c));
-                (mid.mul_add(three, up), mid.mul_add(three, down))
-            };
-            let (mut before, mut here) = (pair(0), pair(1));
+        for (i, v) in v.chunks_exact_mut(2 * row).enumerate() {
+            let (even, odd) = v.split_at_mut(row);
+            let y = &y[i * small..(i + 3) * small];
+            let rows = [&y[..small], &y[small..2 * small], &y[2 * small..]];
+            let mut running = Running::<S> { origin, first: zero, second: zero };
+            let mut before = pair(simd, rows, lane, three);
+            let mut here = pair(simd, rows, lane + width, three);
             for j in 0..phases {
-                let after = pair(j + 2);
+                let after = pair(simd, rows, (j + 2) * width + lane, three);
                 let at = 2 * j * width + lane;
-                let mut put = |out: &mut [f32], at: usize, value: S::f32s| {
-                    let value = value.max(zero);
-                    let off = value - origin;
-                    part += off;
-                    square = off.mul_add(off, square);
-                    value.store_slice(&mut out[at..at + n]);
-                };
-                put(even, at, here.0.mul_add(three, before.0));
-                put(even, at + width, here.0.mul_add(three, after.0));
-                put(odd, at, here.1.mul_add(three, before.1));
-                put(odd, at + width, here.1.mul_add(three, after.1));
+                running.put(zero, here.0.mul_add(three, before.0), even, at);
+                running.put(zero, here.0.mul_add(three, after.0), even, at + width);
+                running.put(zero, here.1.mul_add(three, before.1), odd, at);
+                running.put(zero, here.1.mul_add(three, after.1), odd, at + width);
                 (before, here) = (here, after);
             }
-            first += part;
-            second += square;
+            first += running.first;
+            second += running.second;
         }
-        origin.store_slice(&mut sums.origin[lane..lane + n]);
-        first.store_slice(&mut sums.first[lane..lane + n]);
-        second.store_slice(&mut sums.second[lane..lane + n]);
+        store::<S>(origin, sums.origin, lane);
+        store::<S>(first, sums.first, lane);
+        store::<S>(second, sums.second, lane);
     }
 }
 
@@ -127,22 +146,55 @@ pub(super) struct Coefficients<'a> {
     pub slope: &'a [f32],
 }
 
-/// Reads the gradient of an activation.
-macro_rules! gradient {
-    ($simd:ident, $S:ident, $c:ident, $lane:ident, $width:ident, $v:ident, $dx:ident) => {{
-        let n = $S::f32s::LEN;
-        let zero = $S::f32s::splat($simd, 0.0);
-        let scale = $S::f32s::from_slice($simd, &$c.scale[$lane..$lane + n]);
-        let offset = $S::f32s::from_slice($simd, &$c.offset[$lane..$lane + n]);
-        let slope = -$S::f32s::from_slice($simd, &$c.slope[$lane..$lane + n]);
-        move |plane: usize| {
-            let at = plane * $width + $lane;
-            let v = $S::f32s::from_slice($simd, &$v[at..at + n]);
-            let dx = $S::f32s::from_slice($simd, &$dx[at..at + n]);
-            let value = dx.mul_add(scale, v.mul_sub(slope, offset));
-            v.simd_gt(zero).select(value, zero)
+/// Reads gradients of activations.
+struct Back<'a, S: Simd> {
+    simd: S,
+    scale: S::f32s,
+    offset: S::f32s,
+    slope: S::f32s,
+    v: &'a [f32],
+    dx: &'a [f32],
+}
+
+impl<'a, S: Simd> Back<'a, S> {
+    #[inline(always)]
+    fn new(simd: S, c: Coefficients<'a>, lane: usize, v: &'a [f32], dx: &'a [f32]) -> Self {
+        Self {
+            simd,
+            scale: load(simd, c.scale, lane),
+            offset: load(simd, c.offset, lane),
+            slope: -load(simd, c.slope, lane),
+            v,
+            dx,
         }
-    }};
+    }
+
+    #[inline(always)]
+    fn at(&self, at: usize) -> S::f32s {
+        let v = load(self.simd, self.v, at);
+        let dx = load(self.simd, self.dx, at);
+        let value = dx.mul_add(self.scale, v.mul_sub(self.slope, self.offset));
+        let zero = splat(self.simd, 0.0);
+        v.simd_gt(zero).select(value, zero)
+    }
+}
+
+/// Adds what an even and an odd row owe to three rows of the small image, at one column. The last
+/// row is reached for the first time.
+#[inline(always)]
+fn give<S: Simd>(
+    simd: S,
+    rows: &mut [f32],
+    small: usize,
+    at: usize,
+    even: S::f32s,
+    odd: S::f32s,
+) {
+    let three = splat(simd, 3.0);
+    store::<S>(load(simd, rows, at) + even, rows, at);
+    let mid = load(simd, rows, at + small);
+    store::<S>((even + odd).mul_add(three, mid), rows, at + small);
+    store::<S>(odd, rows, at + 2 * small);
 }
 
 /// Adjoint of [`bilinear`] for one channel of one chunk; `dy` has a margin of one plane.
@@ -157,43 +209,27 @@ pub(super) fn bilinear_backward<S: Simd>(
     dy: &mut [f32],
 ) {
     let n = S::f32s::LEN;
-    let (three, zero) = (S::f32s::splat(simd, 3.0), S::f32s::splat(simd, 0.0));
-    let outer = phases + 2;
+    let (three, zero) = (splat(simd, 3.0), splat(simd, 0.0));
+    let (small, row) = ((phases + 2) * width, 2 * phases * width);
+    dy[..2 * small].fill(0.0);
     for lane in (0..width).step_by(n) {
-        let gradient = gradient!(simd, S, c, lane, width, v, dx);
-        for col in 0..outer {
-            for row in 0..2 {
-                zero.store_slice(&mut dy[(row * outer + col) * width + lane..][..n]);
-            }
-        }
         for i in 0..phases {
-            // What the even and the odd row of this pair owe to column `col` of the small image.
-            let mut give = |col: usize, even: S::f32s, odd: S::f32s| {
-                let mut add = |row: usize, value: S::f32s| {
-                    let at = ((i + row) * outer + col) * width + lane;
-                    let dy = &mut dy[at..at + n];
-                    // Row i + 2 is reached here for the first time.
-                    let old = if row == 2 { zero } else { S::f32s::from_slice(simd, dy) };
-                    (old + value).store_slice(dy);
-                };
-                add(0, even);
-                add(1, (even + odd) * three);
-                add(2, odd);
-            };
-            let top = 2 * i * 2 * phases;
+            let (v, dx) = (&v[2 * i * row..][..2 * row], &dx[2 * i * row..][..2 * row]);
+            let back = Back::new(simd, c, lane, v, dx);
+            let dy = &mut dy[i * small..(i + 3) * small];
             let (mut even, mut odd) = (zero, zero);
             let (mut even_next, mut odd_next) = (zero, zero);
             for j in 0..phases {
-                let a = [gradient(top + 2 * j), gradient(top + 2 * j + 1)];
-                let below = top + 2 * phases;
-                let b = [gradient(below + 2 * j), gradient(below + 2 * j + 1)];
-                give(j, even + a[0], odd + b[0]);
-                even = (a[0] + a[1]).mul_add(three, even_next);
-                odd = (b[0] + b[1]).mul_add(three, odd_next);
-                (even_next, odd_next) = (a[1], b[1]);
+                let at = 2 * j * width + lane;
+                let (a0, a1) = (back.at(at), back.at(at + width));
+                let (b0, b1) = (back.at(at + row), back.at(at + row + width));
+                give(simd, dy, small, j * width + lane, even + a0, odd + b0);
+                even = (a0 + a1).mul_add(three, even_next);
+                odd = (b0 + b1).mul_add(three, odd_next);
+                (even_next, odd_next) = (a1, b1);
             }
-            give(phases, even, odd);
-            give(phases + 1, even_next, odd_next);
+            give(simd, dy, small, phases * width + lane, even, odd);
+            give(simd, dy, small, (phases + 1) * width + lane, even_next, odd_next);
         }
     }
 }
@@ -212,13 +248,14 @@ pub(super) fn repeat_backward<S: Simd>(
 ) {
     let n = S::f32s::LEN;
     for lane in (0..width).step_by(n) {
-        let gradient = gradient!(simd, S, c, lane, width, v, dx);
+        let back = Back::new(simd, c, lane, v, dx);
         for i in 0..phases {
             for j in 0..phases {
                 let mut sum = S::f32s::splat(simd, 0.0);
                 for a in 0..scale {
                     for b in 0..scale {
-                        sum += gradient((scale * i + a) * scale * phases + scale * j + b);
+                        let plane = (scale * i + a) * scale * phases + scale * j + b;
+                        sum += back.at(plane * width + lane);
                     }
                 }
                 sum.store_slice(&mut dy[(i * phases + j) * width + lane..][..n]);

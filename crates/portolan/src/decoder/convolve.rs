@@ -176,29 +176,28 @@ fn plane<S: Simd>(
     }
 }
 
-/// y = w * x for one chunk: `x` with margin, `y` without, weights from [`pack_forward`].
+/// y = w * x for one chunk: `x` with margin, `y` without, weights from [`pack_forward`]. The planes
+/// of a row follow each other, so a whole row is one run of lanes.
 #[inline(always)]
 pub(super) fn forward<S: Simd>(simd: S, size: &Size, packed: &[f32], x: &[f32], y: &mut [f32]) {
     let mut list = [(0, 0); MOST_TAPS];
     for pr in 0..size.phases {
-        for pc in 0..size.phases {
-            for kh in 0..size.kernel {
-                for kw in 0..size.kernel {
-                    let tap = kh * size.kernel + kw;
-                    list[tap] = (((pr + kh) * size.outer + pc + kw) * size.width, tap);
-                }
+        for kh in 0..size.kernel {
+            for kw in 0..size.kernel {
+                let tap = kh * size.kernel + kw;
+                list[tap] = (((pr + kh) * size.outer + kw) * size.width, tap);
             }
-            let taps = Taps {
-                list: &list[..size.taps()],
-                count: size.taps(),
-                channels: size.inputs,
-                stride: size.outer_len(),
-                width: size.outputs,
-                out_stride: size.inner_len(),
-            };
-            let at = (pr * size.phases + pc) * size.width;
-            plane(simd, &taps, packed, size.width, x, y, at);
         }
+        let taps = Taps {
+            list: &list[..size.taps()],
+            count: size.taps(),
+            channels: size.inputs,
+            stride: size.outer_len(),
+            width: size.outputs,
+            out_stride: size.inner_len(),
+        };
+        let row = size.phases * size.width;
+        plane(simd, &taps, packed, row, x, y, pr * row);
     }
 }
 
@@ -213,7 +212,11 @@ pub(super) fn backward_input<S: Simd>(
 ) {
     let mut list = [(0, 0); MOST_TAPS];
     for pr in 0..size.outer {
-        for pc in 0..size.outer {
+        let mut pc = 0;
+        while pc < size.outer {
+            // Between the margins all taps count, and the row is one run of lanes.
+            let inside = pc + 1 >= size.kernel && pc < size.phases;
+            let planes = if inside { size.phases - pc } else { 1 };
             let mut count = 0;
             for kh in 0..size.kernel {
                 for kw in 0..size.kernel {
@@ -234,7 +237,8 @@ pub(super) fn backward_input<S: Simd>(
                 out_stride: size.outer_len(),
             };
             let at = (pr * size.outer + pc) * size.width;
-            plane(simd, &taps, packed, size.width, dy, dx, at);
+            plane(simd, &taps, packed, planes * size.width, dy, dx, at);
+            pc += planes;
         }
     }
 }

@@ -86,6 +86,7 @@ fn source<'a>(
         stride,
         chunks: lanes.chunks,
         width: lanes.width,
+        local: lanes.local(),
     }
 }
 
@@ -102,18 +103,6 @@ fn sum_of(len: usize, f: impl Fn(usize) -> f64) -> f64 {
     }
     let tail: f64 = (i..len).map(f).sum();
     parts.iter().sum::<f64>() + tail
-}
-
-/// Parts of global lanes `range` in each chunk: (chunk, lanes in it).
-fn segments(
-    lanes: &Lanes,
-    range: std::ops::Range<usize>,
-) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> + Clone {
-    let width = lanes.width;
-    (range.start / width..range.end.div_ceil(width)).map(move |chunk| {
-        let first = chunk * width;
-        (chunk, range.start.max(first) - first..range.end.min(first + width) - first)
-    })
 }
 
 impl Engine<'_> {
@@ -159,7 +148,9 @@ impl Engine<'_> {
     fn spread_latents(&self, latents: &[f32], out: &mut Buffer) {
         let (lanes, phases) = (&self.plan.lanes, self.plan.first_phases);
         if phases == 1 {
-            out[..latents.len()].copy_from_slice(latents);
+            for (e, latent) in latents.chunks_exact(lanes.cells()).enumerate() {
+                out[lanes.first_lane(e)..][..latent.len()].copy_from_slice(latent);
+            }
             return;
         }
         let stride = phases * phases * lanes.width;
@@ -175,7 +166,9 @@ impl Engine<'_> {
     fn collect_latents(&self, from: &[f32], grad: &mut [f32]) {
         let (lanes, phases) = (&self.plan.lanes, self.plan.first_phases);
         if phases == 1 {
-            grad.copy_from_slice(&from[..grad.len()]);
+            for (e, grad) in grad.chunks_exact_mut(lanes.cells()).enumerate() {
+                grad.copy_from_slice(&from[lanes.first_lane(e)..][..grad.len()]);
+            }
             return;
         }
         let stride = phases * phases * lanes.width;
@@ -281,7 +274,7 @@ impl Engine<'_> {
                 };
                 ws.moments[b][g * channels + c] = moments;
                 let stride = PER_LANE * lanes.width * channels;
-                for (chunk, range) in segments(lanes, plan.group(g)) {
+                for (chunk, range) in lanes.segments(plan.group(g)) {
                     let chunk = &mut ws.affine[b][chunk * stride..][..stride];
                     let [scales, offsets, means] = per_lane_mut(chunk, c, lanes.width);
                     scales[range.clone()].fill(scale as f32);
@@ -428,7 +421,8 @@ impl Engine<'_> {
                 let Moments { mean, inverse } = ws.moments[b][at];
                 let Tally { plain, scaled } = ws.tallies[at];
                 let range = plan.group(g);
-                let n = (range.len() * stage.out_phases * stage.out_phases) as f64;
+                let pixels = lanes.cells() * stage.out_phases * stage.out_phases;
+                let n = (range.len() * pixels) as f64;
                 let (mut scale, mut offset, mut slope) =
                     (gain(self.shape.upsampling).recip(), 0.0, 0.0);
                 if normalised {
@@ -442,7 +436,7 @@ impl Engine<'_> {
                     scale *= f64::from(params[self.layout.out.start + c]);
                 }
                 let stride = PER_LANE * lanes.width * channels;
-                for (chunk, range) in segments(lanes, range) {
+                for (chunk, range) in lanes.segments(range) {
                     let chunk = &mut ws.coefficients[chunk * stride..][..stride];
                     let [scales, offsets, slopes] = per_lane_mut(chunk, c, lanes.width);
                     scales[range.clone()].fill(scale as f32);
@@ -537,7 +531,7 @@ impl Engine<'_> {
         for g in 0..plan.groups {
             for c in 0..channels {
                 let mut tally = Tally::default();
-                for (chunk, range) in segments(&plan.lanes, plan.group(g)) {
+                for (chunk, range) in plan.lanes.segments(plan.group(g)) {
                     let [plain, scaled, _] =
                         per_lane(&ws.sums[chunk * stride..][..stride], c, plan.lanes.width);
                     let (plain, scaled) = (&plain[range.clone()], &scaled[range]);
@@ -588,9 +582,9 @@ fn mean_and_variance(
     c: usize,
 ) -> (f64, f64) {
     let stride = PER_LANE * lanes.width * channels;
-    let count = group.len() as f64;
+    let count = (group.len() * lanes.cells()) as f64;
     let share = pixels.recip();
-    let parts = segments(lanes, group).map(|(chunk, range)| {
+    let parts = lanes.segments(group).map(|(chunk, range)| {
         let [origin, first, second] = per_lane(&sums[chunk * stride..][..stride], c, lanes.width);
         (&origin[range.clone()], &first[range.clone()], &second[range])
     });

@@ -9,10 +9,12 @@
 //! Lanes are cut into chunks of at most [`WIDEST`], the unit of work and of parallelism.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use fearless_simd::prelude::*;
 
 use super::shape::{Padding, reflect};
+use super::vector;
 
 /// Most lanes in a chunk.
 pub(super) const WIDEST: usize = 64;
@@ -65,19 +67,26 @@ pub(super) struct Lanes {
     /// Lanes of a chunk.
     pub width: usize,
     pub chunks: usize,
+    /// Emitters in a chunk where they are kept whole; 0 where chunks cut through them.
+    whole: usize,
 }
 
 impl Lanes {
     pub(super) fn new(emitters: usize, rows: usize, cols: usize) -> Self {
-        let used = emitters * rows * cols;
-        let chunks = used.div_ceil(WIDEST);
-        let width = used.div_ceil(chunks).next_multiple_of(QUANTUM);
-        Self { emitters, rows, cols, width, chunks }
+        let cells = rows * cols;
+        let (whole, width, chunks) = if cells <= WIDEST {
+            // Narrow chunks: an activation image of one channel then stays in the first cache.
+            let whole = (QUANTUM / cells).clamp(1, emitters);
+            (whole, (whole * cells).next_multiple_of(QUANTUM), emitters.div_ceil(whole))
+        } else {
+            (0, WIDEST, (emitters * cells).div_ceil(WIDEST))
+        };
+        Self { emitters, rows, cols, width, chunks, whole }
     }
 
-    /// Lanes that hold a cell; the rest stay zero.
-    pub(super) fn used(&self) -> usize {
-        self.emitters * self.rows * self.cols
+    /// Whether no cell's neighbours lie in another chunk.
+    pub(super) fn local(&self) -> bool {
+        self.whole > 0 || self.chunks == 1
     }
 
     pub(super) fn total(&self) -> usize {
@@ -89,6 +98,29 @@ impl Lanes {
         self.rows * self.cols
     }
 
+    /// The first of an emitter's lanes, which follow each other.
+    pub(super) fn first_lane(&self, emitter: usize) -> usize {
+        match self.whole {
+            0 => emitter * self.cells(),
+            n => emitter / n * self.width + emitter % n * self.cells(),
+        }
+    }
+
+    /// The cell that a lane holds; the lanes without one stay zero.
+    fn cell(&self, lane: usize) -> Option<usize> {
+        let (emitter, cell) = match self.whole {
+            0 => (lane / self.cells(), lane % self.cells()),
+            n => {
+                let (chunk, inside) = (lane / self.width, lane % self.width);
+                if inside >= n * self.cells() {
+                    return None;
+                }
+                (chunk * n + inside / self.cells(), inside % self.cells())
+            }
+        };
+        (emitter < self.emitters).then_some(cell)
+    }
+
     /// Chunk and place in it of pixel (row, col) of an image with `phases` pixels per cell.
     pub(super) fn place(
         &self,
@@ -97,9 +129,34 @@ impl Lanes {
         row: usize,
         col: usize,
     ) -> (usize, usize) {
-        let lane = emitter * self.cells() + row / phases * self.cols + col / phases;
+        let lane = self.first_lane(emitter) + row / phases * self.cols + col / phases;
         let plane = row % phases * phases + col % phases;
         (lane / self.width, plane * self.width + lane % self.width)
+    }
+
+    /// Where the lanes of some emitters lie: (chunk, lanes in it).
+    pub(super) fn segments(
+        &self,
+        emitters: Range<usize>,
+    ) -> impl Iterator<Item = (usize, Range<usize>)> + Clone {
+        let (width, whole, cells) = (self.width, self.whole, self.cells());
+        let chunks = match whole {
+            0 => emitters.start * cells / width..(emitters.end * cells).div_ceil(width),
+            n => emitters.start / n..emitters.end.div_ceil(n),
+        };
+        chunks.map(move |chunk| {
+            let lanes = match whole {
+                0 => emitters.start * cells..emitters.end * cells,
+                n => {
+                    let first = emitters.start.max(chunk * n);
+                    let last = emitters.end.min((chunk + 1) * n);
+                    let lane = |e: usize| chunk * width + (e - chunk * n) * cells;
+                    lane(first)..lane(last)
+                }
+            };
+            let start = chunk * width;
+            (chunk, lanes.start.max(start) - start..lanes.end.min(start + width) - start)
+        })
     }
 }
 
@@ -136,8 +193,7 @@ pub(super) const ALL: u32 = u32::MAX;
 /// A P x P image of planes and the same image with a margin.
 #[derive(Clone, Debug)]
 pub(super) struct Border {
-    /// Planes per side of the image, and with its margin.
-    pub phases: usize,
+    /// Planes per side, margin included.
     pub outer: usize,
     /// For every plane with margin, the planes of the image it is made of.
     pub expand: Vec<Vec<Case>>,
@@ -193,7 +249,6 @@ impl Border {
         };
         let (row_cases, col_cases) = (along(lanes.rows), along(lanes.cols));
         let mut border = Self {
-            phases,
             outer,
             expand: vec![Vec::new(); outer * outer],
             fold: vec![Vec::new(); phases * phases],
@@ -216,10 +271,10 @@ impl Border {
                                     let Some(lane) = lane.checked_add_signed(-back) else {
                                         return false;
                                     };
-                                    let cell = lane % lanes.cells();
-                                    lane < lanes.used()
-                                        && row_holds[cell / lanes.cols]
-                                        && col_holds[cell % lanes.cols]
+                                    lanes.cell(lane).is_some_and(|cell| {
+                                        row_holds[cell / lanes.cols]
+                                            && col_holds[cell % lanes.cols]
+                                    })
                                 })
                                 .collect();
                             let next = border.masks.len() as u32;
@@ -255,6 +310,8 @@ pub(super) struct Source<'a> {
     pub stride: usize,
     pub chunks: usize,
     pub width: usize,
+    /// Whether shifted reads stay within the chunk.
+    pub local: bool,
 }
 
 impl Source<'_> {
@@ -271,9 +328,9 @@ impl Source<'_> {
     ) -> S::f32s {
         let n = S::f32s::LEN;
         let row = plane * self.width;
-        if self.chunks == 1 {
-            let at = (self.first + row + lane).wrapping_add_signed(shift);
-            return S::f32s::from_slice(simd, &self.data[at..at + n]);
+        if self.local {
+            let at = self.first + chunk * self.stride + row + lane;
+            return vector::load(simd, self.data, at.wrapping_add_signed(shift));
         }
         let begin = (chunk * self.width + lane) as isize + shift;
         let (from, inside) =

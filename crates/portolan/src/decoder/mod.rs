@@ -196,7 +196,7 @@ impl Decoder {
             layout: &self.layout,
             plan,
             level: self.level,
-            parallel: plan.lanes.used() * rows * plan.channels >= PARALLEL_FROM,
+            parallel: plan.lanes.total() * rows * plan.channels >= PARALLEL_FROM,
         }
     }
 

@@ -74,9 +74,9 @@ impl Plan {
         }
     }
 
-    /// Global lanes of a group.
+    /// Emitters of a group.
     pub(super) fn group(&self, group: usize) -> std::ops::Range<usize> {
-        let len = self.lanes.used() / self.groups;
+        let len = self.lanes.emitters / self.groups;
         group * len..(group + 1) * len
     }
 

@@ -112,7 +112,7 @@ impl Engine<'_> {
         let (logits, gathered) = ws.gathered.split_at_mut(emitters * row);
         for (e, places) in readout.places.chunks_exact(cells.max(1)).enumerate() {
             let logits = &mut logits[e * row..(e + 1) * row];
-            let lane = e * plan.lanes.cells();
+            let lane = plan.lanes.first_lane(e);
             let offset: f32 =
                 (0..channels).map(|c| self.lane_scale(params, affine, lane, c).1).sum();
             logits.fill(offset);

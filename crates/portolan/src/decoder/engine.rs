@@ -4,10 +4,11 @@
 
 use fearless_simd::{Level, dispatch, prelude::*};
 
-use super::lanes::{Buffer, Lanes, Source, remap};
+use super::lanes::{Affine, Buffer, Lanes, Source};
 use super::plan::{Moments, PER_LANE, Plan, Stage, Tally, Workspace};
 use super::shape::{Layout, Normalisation, Shape, Upsampling};
 use super::upsample::{Coefficients, Sums, gain};
+use super::vector::{load, splat, store};
 use super::{VARIANCE_FLOOR, convolve, upsample};
 
 /// A decoder's fixed parts, as the passes need them.
@@ -70,26 +71,6 @@ fn per_lane_mut(chunk: &mut [f32], c: usize, width: usize) -> [&mut [f32]; PER_L
     [first, second, third]
 }
 
-/// Channel `c` of a buffer of `channels` channels, for shifted reads.
-fn source<'a>(
-    lanes: &Lanes,
-    buffer: &'a Buffer,
-    used: usize,
-    channels: usize,
-    c: usize,
-) -> Source<'a> {
-    let (data, first) = buffer.guarded();
-    let stride = used / lanes.chunks;
-    Source {
-        data,
-        first: first + c * (stride / channels),
-        stride,
-        chunks: lanes.chunks,
-        width: lanes.width,
-        local: lanes.local(),
-    }
-}
-
 /// Sum of `f(i)` over `0..len`, eight partial sums at a time.
 #[inline(always)]
 fn sum_of(len: usize, f: impl Fn(usize) -> f64) -> f64 {
@@ -136,9 +117,9 @@ impl Engine<'_> {
                 None => 0,
             };
             let buffers = [&mut after[0][..], &mut ws.margin[..margin_len], &mut ws.sums[..]];
-            each_chunk(self.parallel, plan.lanes.chunks, buffers, &|chunk, [v, margin, sums]| {
+            each_chunk(self.parallel, plan.lanes.chunks, buffers, &|chunk, parts| {
                 dispatch!(self.level, simd => {
-                    self.enlarge(simd, stage, small, small_len, chunk, v, margin, sums);
+                    self.enlarge(simd, stage, small, small_len, chunk, parts);
                 });
             });
             self.normalise(b, stage, params, ws);
@@ -182,7 +163,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The convolution's input: the last block's activations, scaled and offset, with a margin.
+    /// The convolution's input: the last block's activations with a margin, scaled and offset.
     #[inline(always)]
     fn expand<S: Simd>(
         &self,
@@ -194,25 +175,10 @@ impl Engine<'_> {
         x: &mut [f32],
     ) {
         let (lanes, size) = (&self.plan.lanes, &stage.size);
-        let (n, width) = (S::f32s::LEN, lanes.width);
-        let used = lanes.chunks * size.inputs * size.inner_len();
-        for (c, x) in x.chunks_exact_mut(size.outer_len()).enumerate() {
-            let source = source(lanes, from, used, size.inputs, c);
-            let (cases, masks) = (&stage.pad.expand, &stage.pad.masks);
-            match affine {
-                None => remap(simd, cases, masks, source, chunk, x, #[inline(always)] |_, _, sum, _| sum),
-                Some(affine) => {
-                    let stride = affine.len() / lanes.chunks;
-                    let [scale, offset, _] =
-                        per_lane(&affine[chunk * stride..][..stride], c, width);
-                    remap(simd, cases, masks, source, chunk, x, #[inline(always)] |_, lane, sum, weight| {
-                        let scale = S::f32s::from_slice(simd, &scale[lane..lane + n]);
-                        let offset = S::f32s::from_slice(simd, &offset[lane..lane + n]);
-                        sum.mul_add(scale, weight * offset)
-                    });
-                }
-            }
-        }
+        let source = Source::new(lanes, from, lanes.chunks * size.inputs * size.inner_len());
+        let stride = PER_LANE * lanes.width * self.plan.channels;
+        let affine = affine.map(|affine| Affine(&affine[chunk * stride..][..stride]));
+        stage.pad.expand(simd, source, affine, chunk, x);
     }
 
     /// Upsampling, ReLU and the sums for normalisation.
@@ -224,22 +190,20 @@ impl Engine<'_> {
         small: &Buffer,
         small_len: usize,
         chunk: usize,
-        v: &mut [f32],
-        margin: &mut [f32],
-        sums: &mut [f32],
+        [v, margin, sums]: [&mut [f32]; 3],
     ) {
         let (lanes, size) = (&self.plan.lanes, &stage.size);
         let (width, phases) = (lanes.width, size.phases);
         let out_len = stage.out_phases * stage.out_phases * width;
+        if let Some(up) = &stage.up {
+            up.expand(simd, Source::new(lanes, small, small_len), None, chunk, margin);
+        }
         for (c, v) in v.chunks_exact_mut(out_len).enumerate() {
             let [origin, first, second] = per_lane_mut(sums, c, width);
             let sums = Sums { origin, first, second };
             if let Some(up) = &stage.up {
                 let len = up.outer * up.outer * width;
-                let margin = &mut margin[c * len..(c + 1) * len];
-                let source = source(lanes, small, small_len, size.outputs, c);
-                remap(simd, &up.expand, &up.masks, source, chunk, margin, #[inline(always)] |_, _, sum, _| sum);
-                upsample::bilinear(simd, phases, width, margin, v, sums);
+                upsample::bilinear(simd, phases, width, &margin[c * len..(c + 1) * len], v, sums);
             } else {
                 let y = &small[(chunk * size.outputs + c) * size.inner_len()..][..size.inner_len()];
                 upsample::repeat(simd, self.shape.scale(), phases, width, y, v, sums);
@@ -332,10 +296,7 @@ impl Engine<'_> {
                 let buffers = [&mut ws.small[..small_len]];
                 each_chunk(self.parallel, lanes.chunks, buffers, &|chunk, [dy]| {
                     dispatch!(self.level, simd => {
-                        for (c, dy) in dy.chunks_exact_mut(size.inner_len()).enumerate() {
-                            let source = source(lanes, margin, margin_len, channels, c);
-                            remap(simd, &up.fold, &up.masks, source, chunk, dy, #[inline(always)] |_, _, sum, _| sum);
-                        }
+                        up.fold(simd, Source::new(lanes, margin, margin_len), chunk, dy);
                     });
                 });
             }
@@ -504,21 +465,14 @@ impl Engine<'_> {
         let before = (b > 0).then(|| (&ws.activations[b - 1], &ws.affine[b - 1]));
         let buffers = [&mut ws.input_gradient[..len], &mut ws.sums[..]];
         each_chunk(self.parallel, lanes.chunks, buffers, &|chunk, [dx, sums]| {
+            let before = before.map(|(v, affine)| {
+                let (len, stride) = (size.inputs * size.inner_len(), affine.len() / lanes.chunks);
+                (&v[chunk * len..][..len], &affine[chunk * stride..][..stride])
+            });
             dispatch!(self.level, simd => {
-                for (c, dx) in dx.chunks_exact_mut(size.inner_len()).enumerate() {
-                    let source = source(lanes, margin, outer_len, size.inputs, c);
-                    match before {
-                        None => {
-                            remap(simd, &pad.fold, &pad.masks, source, chunk, dx, #[inline(always)] |_, _, d, _| d);
-                        }
-                        Some((v, affine)) => {
-                            let v = &v[(chunk * size.inputs + c) * size.inner_len()..];
-                            let stride = affine.len() / lanes.chunks;
-                            let [_, _, means] =
-                                per_lane(&affine[chunk * stride..][..stride], c, lanes.width);
-                            remap_and_tally(simd, stage, source, chunk, dx, v, means, per_lane_mut(sums, c, lanes.width));
-                        }
-                    }
+                pad.fold(simd, Source::new(lanes, margin, outer_len), chunk, dx);
+                if let Some((v, affine)) = before {
+                    tally_lanes(simd, lanes.width, size.inner_len(), affine, v, dx, sums);
                 }
             });
         });
@@ -544,30 +498,37 @@ impl Engine<'_> {
     }
 }
 
+/// Per lane and channel, the sums of a gradient and of its product with the activations' distance
+/// from their mean. Every channel has a gradient of its own, or all share one of `len` numbers.
 #[inline(always)]
-fn remap_and_tally<S: Simd>(
+pub(super) fn tally_lanes<S: Simd>(
     simd: S,
-    stage: &Stage,
-    source: Source<'_>,
-    chunk: usize,
-    dx: &mut [f32],
+    width: usize,
+    len: usize,
+    affine: &[f32],
     v: &[f32],
-    means: &[f32],
-    sums: [&mut [f32]; PER_LANE],
+    dx: &[f32],
+    sums: &mut [f32],
 ) {
-    let (n, width) = (S::f32s::LEN, source.width);
-    let [plain, scaled, _] = sums;
-    plain.fill(0.0);
-    scaled.fill(0.0);
-    remap(simd, &stage.pad.fold, &stage.pad.masks, source, chunk, dx, #[inline(always)] |plane, lane, d, _| {
-        let at = plane * width + lane;
-        let off = S::f32s::from_slice(simd, &v[at..at + n])
-            - S::f32s::from_slice(simd, &means[lane..lane + n]);
-        let (plain, scaled) = (&mut plain[lane..lane + n], &mut scaled[lane..lane + n]);
-        (S::f32s::from_slice(simd, plain) + d).store_slice(plain);
-        d.mul_add(off, S::f32s::from_slice(simd, scaled)).store_slice(scaled);
-        d
-    });
+    let zero = splat(simd, 0.0);
+    for ((c, v), dx) in v.chunks_exact(len).enumerate().zip(dx.chunks_exact(len).cycle()) {
+        let [_, _, means] = per_lane(affine, c, width);
+        let [plains, scaleds, _] = per_lane_mut(sums, c, width);
+        for lane in (0..width).step_by(S::f32s::LEN) {
+            let mean = load(simd, means, lane);
+            // Two of each, so that one sum need not wait for the other.
+            let (mut plain, mut scaled) = ([zero; 2], [zero; 2]);
+            for (v, dx) in v.chunks_exact(width).zip(dx.chunks_exact(width)) {
+                let d = load(simd, dx, lane);
+                plain[0] += d;
+                scaled[0] = d.mul_add(load(simd, v, lane) - mean, scaled[0]);
+                plain.swap(0, 1);
+                scaled.swap(0, 1);
+            }
+            store::<S>(plain[0] + plain[1], plains, lane);
+            store::<S>(scaled[0] + scaled[1], scaleds, lane);
+        }
+    }
 }
 
 /// Over the pixels of a group of lanes, from the sums of each lane about its own origin (Chan,

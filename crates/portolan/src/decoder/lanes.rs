@@ -14,7 +14,7 @@ use std::ops::Range;
 use fearless_simd::prelude::*;
 
 use super::shape::{Padding, reflect};
-use super::vector;
+use super::vector::{load, splat, store};
 
 /// Most lanes in a chunk.
 pub(super) const WIDEST: usize = 64;
@@ -36,11 +36,6 @@ impl Buffer {
         let data = vec![0.0f32; len + 2 * guard + QUANTUM];
         let align = data.as_ptr().align_offset(4 * QUANTUM).min(QUANTUM);
         Self { first: guard + align, data, len }
-    }
-
-    /// Everything, and where the numbers begin.
-    pub(super) fn guarded(&self) -> (&[f32], usize) {
-        (&self.data, self.first)
     }
 }
 
@@ -181,25 +176,51 @@ impl From<Padding> for Beyond {
 /// One source of a plane: `plane`, read `shift` lanes further on, where `mask` says so.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Case {
-    pub plane: u32,
-    pub shift: i32,
-    /// Start of the mask in [`Border::masks`]; [`ALL`] where every lane counts.
-    pub mask: u32,
+    plane: u32,
+    shift: i32,
+    /// Start of the mask in [`Border::masks`].
+    mask: u32,
 }
 
-/// No mask, and no shift.
-pub(super) const ALL: u32 = u32::MAX;
+/// For some planes, what is added to them.
+#[derive(Clone, Debug, Default)]
+struct Seam {
+    /// A plane and where its cases begin; they end where the next plane's begin.
+    planes: Vec<(u32, u32)>,
+    cases: Vec<Case>,
+}
+
+impl Seam {
+    fn new(lists: Vec<Vec<Case>>) -> Self {
+        let mut seam = Self::default();
+        for (plane, cases) in lists.into_iter().enumerate() {
+            if !cases.is_empty() {
+                seam.planes.push((plane as u32, seam.cases.len() as u32));
+                seam.cases.extend(cases);
+            }
+        }
+        seam
+    }
+
+    #[inline(always)]
+    fn cases(&self, index: usize) -> &[Case] {
+        let end = self.planes.get(index + 1).map_or(self.cases.len(), |next| next.1 as usize);
+        &self.cases[self.planes[index].1 as usize..end]
+    }
+}
 
 /// A P x P image of planes and the same image with a margin.
 #[derive(Clone, Debug)]
 pub(super) struct Border {
+    phases: usize,
+    before: usize,
     /// Planes per side, margin included.
     pub outer: usize,
-    /// For every plane with margin, the planes of the image it is made of.
-    pub expand: Vec<Vec<Case>>,
-    /// The adjoint: for every plane of the image, the planes with margin it contributed to.
-    pub fold: Vec<Vec<Case>>,
-    pub masks: Vec<f32>,
+    /// For every plane of the margin, the planes of the image it is made of.
+    expand: Seam,
+    /// The adjoint: for every plane of the image, the planes of the margin it contributed to.
+    fold: Seam,
+    masks: Vec<f32>,
     pub reach: usize,
 }
 
@@ -248,23 +269,21 @@ impl Border {
                 .collect()
         };
         let (row_cases, col_cases) = (along(lanes.rows), along(lanes.cols));
-        let mut border = Self {
-            outer,
-            expand: vec![Vec::new(); outer * outer],
-            fold: vec![Vec::new(); phases * phases],
-            masks: Vec::new(),
-            reach: 0,
-        };
+        let mut expand = vec![Vec::new(); outer * outer];
+        let mut fold = vec![Vec::new(); phases * phases];
+        let (mut masks, mut reach) = (Vec::new(), 0);
         let mut known = HashMap::new();
         for (pr, rows) in row_cases.iter().enumerate() {
             for (pc, cols) in col_cases.iter().enumerate() {
                 let inner = |p: usize| (before..before + phases).contains(&p);
-                let whole = inner(pr) && inner(pc);
+                if inner(pr) && inner(pc) {
+                    continue;
+                }
                 for (row_phase, row_step, row_holds) in rows {
                     for (col_phase, col_step, col_holds) in cols {
                         let shift = row_step * lanes.cols as isize + col_step;
                         let (from, to) = (row_phase * phases + col_phase, pr * outer + pc);
-                        border.reach = border.reach.max(shift.unsigned_abs());
+                        reach = reach.max(shift.unsigned_abs());
                         let mut mask = |back: isize| {
                             let holds: Vec<bool> = (0..lanes.total())
                                 .map(|lane| {
@@ -277,48 +296,232 @@ impl Border {
                                     })
                                 })
                                 .collect();
-                            let next = border.masks.len() as u32;
+                            let next = masks.len() as u32;
                             *known.entry(holds).or_insert_with_key(|holds| {
                                 let bits = holds.iter().map(|&h| if h { 1.0 } else { 0.0 });
-                                border.masks.extend(bits);
+                                masks.extend(bits);
                                 next
                             })
                         };
-                        let (there, back) = if whole { (ALL, ALL) } else { (mask(0), mask(shift)) };
+                        let (there, back) = (mask(0), mask(shift));
                         let shift = shift as i32;
-                        border.expand[to].push(Case { plane: from as u32, shift, mask: there });
-                        border.fold[from].push(Case {
-                            plane: to as u32,
-                            shift: -shift,
-                            mask: back,
-                        });
+                        expand[to].push(Case { plane: from as u32, shift, mask: there });
+                        fold[from].push(Case { plane: to as u32, shift: -shift, mask: back });
                     }
                 }
             }
         }
-        border
+        let (expand, fold) = (Seam::new(expand), Seam::new(fold));
+        Self { phases, before, outer, expand, fold, masks, reach }
+    }
+
+    /// Numbers of one channel of a chunk, without and with margin.
+    fn lens(&self, width: usize) -> (usize, usize) {
+        (self.phases * self.phases * width, self.outer * self.outer * width)
+    }
+
+    /// Where row `i` of the image begins inside the margin.
+    #[inline(always)]
+    fn row(&self, i: usize, width: usize) -> usize {
+        ((i + self.before) * self.outer + self.before) * width
+    }
+
+    /// Puts a margin around the image of every channel of one chunk, scaled and offset where
+    /// `affine` says so. Zeros beyond the border are neither.
+    #[inline(always)]
+    pub(super) fn expand<S: Simd>(
+        &self,
+        simd: S,
+        source: Source<'_>,
+        affine: Option<Affine<'_>>,
+        chunk: usize,
+        out: &mut [f32],
+    ) {
+        let width = source.width;
+        let (row, (inner, outer)) = (self.phases * width, self.lens(width));
+        for (c, out) in out.chunks_exact_mut(outer).enumerate() {
+            let image = source.image(chunk, c, inner);
+            for (i, from) in image.chunks_exact(row).enumerate() {
+                let at = self.row(i, width);
+                let to = &mut out[at..at + row];
+                match affine {
+                    None => copy(simd, from, to),
+                    Some(affine) => affine.apply(simd, c, width, from, to),
+                }
+            }
+        }
+        self.stitch::<S, true>(simd, &self.expand, source, affine, inner, chunk, out, outer);
+    }
+
+    /// The adjoint of [`Border::expand`].
+    #[inline(always)]
+    pub(super) fn fold<S: Simd>(
+        &self,
+        simd: S,
+        source: Source<'_>,
+        chunk: usize,
+        out: &mut [f32],
+    ) {
+        let width = source.width;
+        let (row, (inner, outer)) = (self.phases * width, self.lens(width));
+        for (c, out) in out.chunks_exact_mut(inner).enumerate() {
+            let image = source.image(chunk, c, outer);
+            for (i, to) in out.chunks_exact_mut(row).enumerate() {
+                let from = self.row(i, width);
+                copy(simd, &image[from..from + row], to);
+            }
+        }
+        self.stitch::<S, false>(simd, &self.fold, source, None, outer, chunk, out, inner);
+    }
+
+    /// Works through a seam for every channel; `FRESH` planes start from zero.
+    #[inline(always)]
+    fn stitch<S: Simd, const FRESH: bool>(
+        &self,
+        simd: S,
+        seam: &Seam,
+        source: Source<'_>,
+        affine: Option<Affine<'_>>,
+        from: usize,
+        chunk: usize,
+        out: &mut [f32],
+        to: usize,
+    ) {
+        let width = source.width;
+        for (index, &(plane, _)) in seam.planes.iter().enumerate() {
+            let mut cases = seam.cases(index);
+            let mut fresh = FRESH;
+            while !cases.is_empty() {
+                let at = plane as usize * width;
+                let step = Step { from, chunk, at, to };
+                let n = if cases.len() >= 4 {
+                    self.add::<S, 4>(simd, cases, source, affine, step, fresh, out);
+                    4
+                } else if cases.len() >= 2 {
+                    self.add::<S, 2>(simd, cases, source, affine, step, fresh, out);
+                    2
+                } else {
+                    self.add::<S, 1>(simd, cases, source, affine, step, fresh, out);
+                    1
+                };
+                fresh = false;
+                cases = &cases[n..];
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn add<S: Simd, const N: usize>(
+        &self,
+        simd: S,
+        cases: &[Case],
+        source: Source<'_>,
+        affine: Option<Affine<'_>>,
+        step: Step,
+        fresh: bool,
+        out: &mut [f32],
+    ) {
+        let (n, width) = (S::f32s::LEN, source.width);
+        let zero = splat(simd, 0.0);
+        for lane in (0..width).step_by(n) {
+            let mut masks = [zero; N];
+            for (mask, case) in masks.iter_mut().zip(cases) {
+                *mask = load(simd, &self.masks, case.mask as usize + step.chunk * width + lane);
+            }
+            for (c, out) in out.chunks_exact_mut(step.to).enumerate() {
+                let out = &mut out[step.at + lane..][..n];
+                let mut sum = if fresh { zero } else { load(simd, out, 0) };
+                for (mask, case) in masks.iter().zip(cases) {
+                    let at = c * step.from + case.plane as usize * width;
+                    let mut value = source.shifted(simd, step.chunk, at, lane, case.shift as isize);
+                    if let Some(affine) = affine {
+                        let (scale, offset) = affine.at(simd, c, width, lane);
+                        value = value.mul_add(scale, offset);
+                    }
+                    sum = value.mul_add(*mask, sum);
+                }
+                store::<S>(sum, out, 0);
+            }
+        }
     }
 }
 
-/// Planes of one channel in all chunks, to be read with a shift.
+/// Scale and offset for each lane of a chunk; a third number follows them.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
-    pub data: &'a [f32],
-    /// Where the channel's first plane lies in the first chunk.
-    pub first: usize,
-    /// From a chunk to the next.
-    pub stride: usize,
-    pub chunks: usize,
-    pub width: usize,
-    /// Whether shifted reads stay within the chunk.
-    pub local: bool,
+pub(super) struct Affine<'a>(pub &'a [f32]);
+
+impl Affine<'_> {
+    #[inline(always)]
+    fn at<S: Simd>(&self, simd: S, c: usize, width: usize, lane: usize) -> (S::f32s, S::f32s) {
+        let at = 3 * c * width + lane;
+        (load(simd, self.0, at), load(simd, self.0, at + width))
+    }
+
+    #[inline(always)]
+    fn apply<S: Simd>(&self, simd: S, c: usize, width: usize, from: &[f32], to: &mut [f32]) {
+        for lane in (0..width).step_by(S::f32s::LEN) {
+            let (scale, offset) = self.at(simd, c, width, lane);
+            for (from, to) in from.chunks_exact(width).zip(to.chunks_exact_mut(width)) {
+                store::<S>(load(simd, from, lane).mul_add(scale, offset), to, lane);
+            }
+        }
+    }
 }
 
-impl Source<'_> {
-    /// A vector of plane `plane`, `shift` lanes on from lane `lane` of chunk `chunk`. Lanes that do
-    /// not exist read as anything finite: their mask is zero.
+/// Strides of [`Border::add`]: a channel of the source, the chunk, the plane in a channel of the
+/// result, and that channel.
+#[derive(Clone, Copy)]
+struct Step {
+    from: usize,
+    chunk: usize,
+    at: usize,
+    to: usize,
+}
+
+#[inline(always)]
+fn copy<S: Simd>(simd: S, from: &[f32], to: &mut [f32]) {
+    let n = S::f32s::LEN;
+    for (from, to) in from.chunks_exact(n).zip(to.chunks_exact_mut(n)) {
+        store::<S>(load(simd, from, 0), to, 0);
+    }
+}
+
+/// The planes of all chunks, to be read with a shift.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    data: &'a [f32],
+    first: usize,
+    /// From a chunk to the next.
+    stride: usize,
+    chunks: usize,
+    width: usize,
+    /// Whether shifted reads stay within the chunk.
+    local: bool,
+}
+
+impl<'a> Source<'a> {
+    /// The first `used` numbers of a buffer.
+    pub(super) fn new(lanes: &Lanes, buffer: &'a Buffer, used: usize) -> Self {
+        Self {
+            data: &buffer.data,
+            first: buffer.first,
+            stride: used / lanes.chunks,
+            chunks: lanes.chunks,
+            width: lanes.width,
+            local: lanes.local(),
+        }
+    }
+
+    /// Channel `c`, of `len` numbers, of a chunk.
     #[inline(always)]
-    fn load<S: Simd>(
+    fn image(&self, chunk: usize, c: usize, len: usize) -> &'a [f32] {
+        &self.data[self.first + chunk * self.stride + c * len..][..len]
+    }
+
+    /// A vector of the plane that begins at `plane` in its chunk, `shift` lanes on from lane `lane`.
+    /// Lanes that do not exist read as anything: their mask is zero.
+    #[inline(always)]
+    fn shifted<S: Simd>(
         &self,
         simd: S,
         chunk: usize,
@@ -327,63 +530,29 @@ impl Source<'_> {
         shift: isize,
     ) -> S::f32s {
         let n = S::f32s::LEN;
-        let row = plane * self.width;
         if self.local {
-            let at = self.first + chunk * self.stride + row + lane;
-            return vector::load(simd, self.data, at.wrapping_add_signed(shift));
+            let at = self.first + chunk * self.stride + plane + lane;
+            return load(simd, self.data, at.wrapping_add_signed(shift));
         }
         let begin = (chunk * self.width + lane) as isize + shift;
         let (from, inside) =
             (begin.div_euclid(self.width as isize), begin.rem_euclid(self.width as isize) as usize);
-        let at = |chunk: isize| self.first + chunk as usize * self.stride + row;
+        let at = |chunk: isize| self.first + chunk as usize * self.stride + plane;
         let exists = |chunk: isize| (0..self.chunks as isize).contains(&chunk);
         if inside + n <= self.width {
             if !exists(from) {
-                return S::f32s::splat(simd, 0.0);
+                return splat(simd, 0.0);
             }
-            let at = at(from) + inside;
-            return S::f32s::from_slice(simd, &self.data[at..at + n]);
+            return load(simd, self.data, at(from) + inside);
         }
-        S::f32s::from_fn(simd, |i| {
-            let over = (inside + i) / self.width;
-            let chunk = from + over as isize;
-            if exists(chunk) { self.data[at(chunk) + (inside + i) % self.width] } else { 0.0 }
-        })
-    }
-}
-
-/// Makes each plane of `out` from its cases, then hands it to `each(plane, lane, sum, weight)`, whose
-/// answer is stored.
-#[inline(always)]
-pub(super) fn remap<S: Simd>(
-    simd: S,
-    cases: &[Vec<Case>],
-    masks: &[f32],
-    source: Source<'_>,
-    chunk: usize,
-    out: &mut [f32],
-    mut each: impl FnMut(usize, usize, S::f32s, S::f32s) -> S::f32s,
-) {
-    let n = S::f32s::LEN;
-    let (zero, one) = (S::f32s::splat(simd, 0.0), S::f32s::splat(simd, 1.0));
-    for (plane, (cases, out)) in cases.iter().zip(out.chunks_exact_mut(source.width)).enumerate() {
-        for (i, out) in out.chunks_exact_mut(n).enumerate() {
-            let lane = i * n;
-            let (mut sum, mut weight) = (zero, zero);
-            for case in cases {
-                let value =
-                    source.load(simd, chunk, case.plane as usize, lane, case.shift as isize);
-                if case.mask == ALL {
-                    sum += value;
-                    weight = one;
-                } else {
-                    let at = case.mask as usize + chunk * source.width + lane;
-                    let mask = S::f32s::from_slice(simd, &masks[at..at + n]);
-                    sum = value.mul_add(mask, sum);
-                    weight += mask;
-                }
-            }
-            each(plane, lane, sum, weight).store_slice(out);
-        }
+        S::f32s::from_fn(
+            simd,
+            #[inline(always)]
+            |i| {
+                let over = (inside + i) / self.width;
+                let chunk = from + over as isize;
+                if exists(chunk) { self.data[at(chunk) + (inside + i) % self.width] } else { 0.0 }
+            },
+        )
     }
 }

@@ -4,7 +4,7 @@
 use fearless_simd::{dispatch, prelude::*};
 
 use super::Decoder;
-use super::engine::{Engine, each_chunk};
+use super::engine::{Engine, each_chunk, tally_lanes};
 use super::lanes::Buffer;
 use super::plan::{PER_LANE, Tally, Workspace};
 use super::shape::Output;
@@ -232,7 +232,7 @@ impl Engine<'_> {
             let v = &last[chunk * channels * len..][..channels * len];
             let affine = &affine[chunk * stride..][..stride];
             let d = &d[chunk * len..][..len];
-            dispatch!(self.level, simd => tally_planes(simd, lanes.width, affine, v, d, sums));
+            dispatch!(self.level, simd => tally_lanes(simd, lanes.width, len, affine, v, d, sums));
         });
         self.tally(ws);
     }
@@ -285,35 +285,6 @@ fn weigh<S: Simd>(
                 sum = v.mul_add(read(c, 0) * *w, sum);
             }
             sum.store_slice(&mut logits[at..at + n]);
-        }
-    }
-}
-
-/// Per lane and channel, the sums of the logits' gradient and of its product with the activations.
-#[inline(always)]
-fn tally_planes<S: Simd>(
-    simd: S,
-    width: usize,
-    affine: &[f32],
-    v: &[f32],
-    d: &[f32],
-    sums: &mut [f32],
-) {
-    let (n, len) = (S::f32s::LEN, d.len());
-    for (c, v) in v.chunks_exact(len).enumerate() {
-        for lane in (0..width).step_by(n) {
-            let mean =
-                S::f32s::from_slice(simd, &affine[(c * PER_LANE + 2) * width + lane..][..n]);
-            let (mut plain, mut scaled) =
-                (S::f32s::splat(simd, 0.0), S::f32s::splat(simd, 0.0));
-            for at in (lane..len).step_by(width) {
-                let d = S::f32s::from_slice(simd, &d[at..at + n]);
-                plain += d;
-                scaled = d.mul_add(S::f32s::from_slice(simd, &v[at..at + n]) - mean, scaled);
-            }
-            let at = c * PER_LANE * width + lane;
-            plain.store_slice(&mut sums[at..at + n]);
-            scaled.store_slice(&mut sums[at + width..at + width + n]);
         }
     }
 }

@@ -21,6 +21,20 @@ pub(super) struct Engine<'a> {
     pub parallel: bool,
 }
 
+/// What the way back through one block reads.
+struct Pass<'a> {
+    stage: &'a Stage,
+    activations: &'a [f32],
+    /// Gradient of the normalised activations, one for each channel or one shared by all.
+    gradient: &'a [f32],
+    shared: bool,
+    coefficients: &'a [f32],
+    inputs: &'a [f32],
+    packed: &'a [f32],
+    /// Activations of the block before, and their scales, offsets and means.
+    before: Option<(&'a [f32], &'a [f32])>,
+}
+
 /// Calls `work(chunk, its part of each buffer)` for every chunk.
 pub(super) fn each_chunk<const N: usize>(
     parallel: bool,
@@ -28,18 +42,22 @@ pub(super) fn each_chunk<const N: usize>(
     buffers: [&mut [f32]; N],
     work: &(impl Fn(usize, [&mut [f32]; N]) + Sync),
 ) {
-    each_from(parallel, 0, chunks, buffers, work);
+    each_from(parallel, 0, chunks, buffers, &mut [], &|chunk, parts, _: &mut [f32]| {
+        work(chunk, parts);
+    });
 }
 
+/// The same with room to work in: one per chunk where they run at the same time, else one for all.
 fn each_from<const N: usize>(
     parallel: bool,
     first: usize,
     chunks: usize,
     mut buffers: [&mut [f32]; N],
-    work: &(impl Fn(usize, [&mut [f32]; N]) + Sync),
+    scratch: &mut [f32],
+    work: &(impl Fn(usize, [&mut [f32]; N], &mut [f32]) + Sync),
 ) {
     if chunks == 1 {
-        return work(first, buffers);
+        return work(first, buffers, scratch);
     }
     let half = chunks / 2;
     let mut rest: [&mut [f32]; N] = std::array::from_fn(|_| Default::default());
@@ -48,13 +66,16 @@ fn each_from<const N: usize>(
         let at = whole.len() / chunks * half;
         (*buffer, *rest) = whole.split_at_mut(at);
     }
-    let left = || each_from(parallel, first, half, buffers, work);
-    let right = || each_from(parallel, first + half, chunks - half, rest, work);
     if parallel {
-        rayon::join(left, right);
+        let at = scratch.len() / chunks * half;
+        let (left, right) = scratch.split_at_mut(at);
+        rayon::join(
+            || each_from(parallel, first, half, buffers, left, work),
+            || each_from(parallel, first + half, chunks - half, rest, right, work),
+        );
     } else {
-        left();
-        right();
+        each_from(parallel, first, half, buffers, scratch, work);
+        each_from(parallel, first + half, chunks - half, rest, scratch, work);
     }
 }
 
@@ -89,39 +110,48 @@ fn sum_of(len: usize, f: impl Fn(usize) -> f64) -> f64 {
 impl Engine<'_> {
     /// All blocks: leaves the last activations and their scale and offset in the workspace.
     pub(super) fn forward(&self, params: &[f32], latents: &[f32], ws: &mut Workspace) {
-        let plan = self.plan;
+        let lanes = &self.plan.lanes;
         self.spread_latents(latents, &mut ws.latent);
-        for (b, stage) in plan.stages.iter().enumerate() {
-            let size = &stage.size;
+        for (b, stage) in self.plan.stages.iter().enumerate() {
             let weights = &params[self.layout.blocks[b].conv.clone()];
-            convolve::pack_forward(size, weights, &mut ws.packed);
+            convolve::pack_forward(&stage.size, weights, &mut ws.packed);
+            let packed = &ws.packed;
             let (before, after) = ws.activations.split_at_mut(b);
-            let small_len = plan.lanes.chunks * size.outputs * size.inner_len();
-            {
-                let (from, affine) = match b {
-                    0 => (&ws.latent, None),
-                    _ => (&before[b - 1], Some(&ws.affine[b - 1])),
-                };
-                let packed = &ws.packed;
-                let buffers = [&mut ws.inputs[b][..], &mut ws.small[..small_len]];
-                each_chunk(self.parallel, plan.lanes.chunks, buffers, &|chunk, [x, y]| {
+            let (from, affine) = match b {
+                0 => (&ws.latent, None),
+                _ => (&before[b - 1], Some(&ws.affine[b - 1])),
+            };
+            let (x, v, sums) = (&mut ws.inputs[b][..], &mut after[0][..], &mut ws.sums[..]);
+            let lens = &stage.lens;
+            if lanes.local() {
+                let work = |chunk: usize, [x, v, sums]: [&mut [f32]; 3], room: &mut [f32]| {
+                    let [mut small, mut margin, _] = self.plan.rooms(stage, room);
                     dispatch!(self.level, simd => {
                         self.expand(simd, stage, from, affine, chunk, x);
-                        convolve::forward(simd, size, packed, x, y);
+                        convolve::forward(simd, &stage.size, packed, x, small.inside());
+                        let source = Source::scratch(lanes, small.all, small.guard);
+                        self.enlarge(simd, stage, source, chunk, [v, margin.inside(), sums]);
+                    });
+                };
+                let (parallel, room) = (self.parallel, &mut ws.room[..]);
+                each_from(parallel, 0, lanes.chunks, [x, v, sums], room, &work);
+            } else {
+                let small = &mut ws.small[..lanes.chunks * lens.small];
+                each_chunk(self.parallel, lanes.chunks, [x, small], &|chunk, [x, y]| {
+                    dispatch!(self.level, simd => {
+                        self.expand(simd, stage, from, affine, chunk, x);
+                        convolve::forward(simd, &stage.size, packed, x, y);
+                    });
+                });
+                let source = Source::new(lanes, &ws.small, lanes.chunks * lens.small);
+                let margin = &mut ws.margin[..lanes.chunks * lens.margin];
+                let buffers = [v, margin, sums];
+                each_chunk(self.parallel, lanes.chunks, buffers, &|chunk, parts| {
+                    dispatch!(self.level, simd => {
+                        self.enlarge(simd, stage, source, chunk, parts);
                     });
                 });
             }
-            let small = &ws.small;
-            let margin_len = match &stage.up {
-                Some(up) => plan.lanes.total() * size.outputs * up.outer * up.outer,
-                None => 0,
-            };
-            let buffers = [&mut after[0][..], &mut ws.margin[..margin_len], &mut ws.sums[..]];
-            each_chunk(self.parallel, plan.lanes.chunks, buffers, &|chunk, parts| {
-                dispatch!(self.level, simd => {
-                    self.enlarge(simd, stage, small, small_len, chunk, parts);
-                });
-            });
             self.normalise(b, stage, params, ws);
         }
     }
@@ -187,16 +217,15 @@ impl Engine<'_> {
         &self,
         simd: S,
         stage: &Stage,
-        small: &Buffer,
-        small_len: usize,
+        small: Source<'_>,
         chunk: usize,
         [v, margin, sums]: [&mut [f32]; 3],
     ) {
-        let (lanes, size) = (&self.plan.lanes, &stage.size);
-        let (width, phases) = (lanes.width, size.phases);
+        let size = &stage.size;
+        let (width, phases) = (self.plan.lanes.width, size.phases);
         let out_len = stage.out_phases * stage.out_phases * width;
         if let Some(up) = &stage.up {
-            up.expand(simd, Source::new(lanes, small, small_len), None, chunk, margin);
+            up.expand(simd, small, None, chunk, margin);
         }
         for (c, v) in v.chunks_exact_mut(out_len).enumerate() {
             let [origin, first, second] = per_lane_mut(sums, c, width);
@@ -205,7 +234,7 @@ impl Engine<'_> {
                 let len = up.outer * up.outer * width;
                 upsample::bilinear(simd, phases, width, &margin[c * len..(c + 1) * len], v, sums);
             } else {
-                let y = &small[(chunk * size.outputs + c) * size.inner_len()..][..size.inner_len()];
+                let y = small.image(chunk, c, size.inner_len());
                 upsample::repeat(simd, self.shape.scale(), phases, width, y, v, sums);
             }
         }
@@ -258,81 +287,91 @@ impl Engine<'_> {
         grad: &mut [f32],
         grad_latents: &mut [f32],
     ) {
-        let plan = self.plan;
-        let (lanes, channels) = (&plan.lanes, plan.channels);
-        let blocks = plan.stages.len();
+        let (lanes, blocks) = (&self.plan.lanes, self.plan.stages.len());
         self.backward_output(params, ws, grad);
-        for (b, stage) in plan.stages.iter().enumerate().rev() {
-            let size = &stage.size;
+        for (b, stage) in self.plan.stages.iter().enumerate().rev() {
             self.backward_moments(b, stage, params, ws, grad);
             let weights = &params[self.layout.blocks[b].conv.clone()];
-            convolve::pack_backward(size, weights, &mut ws.packed);
-            let out_len = stage.out_phases * stage.out_phases * lanes.width;
-            let small_len = lanes.chunks * channels * size.inner_len();
-            let margin_len = match &stage.up {
-                Some(up) => lanes.total() * channels * up.outer * up.outer,
-                None => small_len,
+            convolve::pack_backward(&stage.size, weights, &mut ws.packed);
+            // One buffer for the gradient that comes in, one for the gradient that goes out.
+            let [even, odd] = &mut ws.gradients;
+            let (read, write) = if b % 2 == 0 { (odd, even) } else { (even, odd) };
+            let pass = Pass {
+                stage,
+                activations: &ws.activations[b],
+                gradient: if b + 1 == blocks { &ws.logit_gradient } else { read },
+                shared: b + 1 == blocks,
+                coefficients: &ws.coefficients,
+                inputs: &ws.inputs[b],
+                packed: &ws.packed,
+                before: (b > 0).then(|| (&ws.activations[b - 1][..], &ws.affine[b - 1][..])),
             };
-            // The gradient of the activations, back to the size before upsampling.
-            {
-                let (v, coefficients) = (&ws.activations[b], &ws.coefficients);
-                // The gradient of the logits serves all channels.
-                let (from, step) = match b + 1 == blocks {
-                    true => (&ws.logit_gradient, 0),
-                    false => (&ws.input_gradient, out_len),
-                };
-                let target = match stage.up {
-                    Some(_) => &mut ws.margin[..margin_len],
-                    None => &mut ws.small[..margin_len],
-                };
-                each_chunk(self.parallel, lanes.chunks, [target], &|chunk, [out]| {
-                    dispatch!(self.level, simd => self.shrink(
-                        simd, stage, v, from, step, coefficients, chunk, out
-                    ));
-                });
-            }
-            if let Some(up) = &stage.up {
-                let margin = &ws.margin;
-                let buffers = [&mut ws.small[..small_len]];
-                each_chunk(self.parallel, lanes.chunks, buffers, &|chunk, [dy]| {
+            let lens = &stage.lens;
+            let dw = &mut ws.weight_gradient[..lanes.chunks * stage.size.weights()];
+            let dx = &mut write[..lanes.chunks * lens.input];
+            let sums = &mut ws.sums[..];
+            if lanes.local() {
+                let work = |chunk: usize, [dw, dx, sums]: [&mut [f32]; 3], room: &mut [f32]| {
+                    let [mut small, mut margin, mut input] = self.plan.rooms(stage, room);
                     dispatch!(self.level, simd => {
-                        up.fold(simd, Source::new(lanes, margin, margin_len), chunk, dy);
+                        if let Some(up) = &stage.up {
+                            self.shrink(simd, &pass, chunk, margin.inside());
+                            let source = Source::scratch(lanes, margin.all, margin.guard);
+                            up.fold(simd, source, chunk, small.inside());
+                        } else {
+                            self.shrink(simd, &pass, chunk, small.inside());
+                        }
+                        self.correlate(simd, &pass, chunk, small.inside(), [dw, input.inside()]);
+                        let source = Source::scratch(lanes, input.all, input.guard);
+                        self.fold_input(simd, &pass, source, chunk, [dx, sums]);
                     });
+                };
+                let (parallel, room) = (self.parallel, &mut ws.room[..]);
+                each_from(parallel, 0, lanes.chunks, [dw, dx, sums], room, &work);
+            } else {
+                let small_len = lanes.chunks * lens.small;
+                let (parallel, chunks) = (self.parallel, lanes.chunks);
+                if let Some(up) = &stage.up {
+                    let margin_len = lanes.chunks * lens.margin;
+                    each_chunk(parallel, chunks, [&mut ws.margin[..margin_len]], &|chunk, [out]| {
+                        dispatch!(self.level, simd => self.shrink(simd, &pass, chunk, out));
+                    });
+                    let source = Source::new(lanes, &ws.margin, margin_len);
+                    each_chunk(parallel, chunks, [&mut ws.small[..small_len]], &|chunk, [dy]| {
+                        dispatch!(self.level, simd => up.fold(simd, source, chunk, dy));
+                    });
+                } else {
+                    each_chunk(parallel, chunks, [&mut ws.small[..small_len]], &|chunk, [out]| {
+                        dispatch!(self.level, simd => self.shrink(simd, &pass, chunk, out));
+                    });
+                }
+                let framed_len = lanes.chunks * lens.framed;
+                let (dy, framed) = (&ws.small, &mut ws.input_margin[..framed_len]);
+                each_chunk(parallel, chunks, [dw, framed], &|chunk, out| {
+                    let dy = &dy[chunk * lens.small..][..lens.small];
+                    dispatch!(self.level, simd => self.correlate(simd, &pass, chunk, dy, out));
                 });
-            }
-            let outer_len = lanes.chunks * size.inputs * size.outer_len();
-            {
-                let (x, dy, packed) = (&ws.inputs[b], &ws.small, &ws.packed);
-                let weights_len = lanes.chunks * size.weights();
-                let buffers =
-                    [&mut ws.weight_gradient[..weights_len], &mut ws.input_margin[..outer_len]];
-                each_chunk(self.parallel, lanes.chunks, buffers, &|chunk, [dw, dx]| {
-                    let x_len = size.inputs * size.outer_len();
-                    let x = &x[chunk * x_len..][..x_len];
-                    let dy_len = channels * size.inner_len();
-                    let dy = &dy[chunk * dy_len..][..dy_len];
+                let source = Source::new(lanes, &ws.input_margin, framed_len);
+                each_chunk(parallel, chunks, [dx, sums], &|chunk, out| {
                     dispatch!(self.level, simd => {
-                        convolve::backward_weights(simd, size, x, dy, dw);
-                        convolve::backward_input(simd, size, packed, dy, dx);
+                        self.fold_input(simd, &pass, source, chunk, out);
                     });
                 });
             }
             let grad = &mut grad[self.layout.blocks[b].conv.clone()];
-            for (chunk, part) in
-                ws.weight_gradient.chunks_exact(size.weights()).take(lanes.chunks).enumerate()
-            {
+            let parts = ws.weight_gradient.chunks_exact(stage.size.weights());
+            for (chunk, part) in parts.take(lanes.chunks).enumerate() {
                 if chunk == 0 {
                     grad.copy_from_slice(part);
                 } else {
                     grad.iter_mut().zip(part).for_each(|(g, p)| *g += p);
                 }
             }
-            self.fold_input(b, stage, outer_len, ws);
             if b > 0 {
                 self.tally(ws);
             }
         }
-        self.collect_latents(&ws.input_gradient, grad_latents);
+        self.collect_latents(&ws.gradients[0], grad_latents);
     }
 
     /// Gradient of the output weights; scales the tallies by them.
@@ -412,70 +451,68 @@ impl Engine<'_> {
         }
     }
 
+    /// The gradient of the convolution's result, from that of the activations; bilinear
+    /// upsampling leaves a margin to be folded.
     #[inline(always)]
-    fn shrink<S: Simd>(
-        &self,
-        simd: S,
-        stage: &Stage,
-        v: &[f32],
-        from: &[f32],
-        step: usize,
-        coefficients: &[f32],
-        chunk: usize,
-        out: &mut [f32],
-    ) {
+    fn shrink<S: Simd>(&self, simd: S, pass: &Pass<'_>, chunk: usize, out: &mut [f32]) {
+        let stage = pass.stage;
         let (width, phases) = (self.plan.lanes.width, stage.size.phases);
         let channels = self.plan.channels;
         let len = stage.out_phases * stage.out_phases * width;
-        let stride = coefficients.len() / self.plan.lanes.chunks;
-        let coefficients = &coefficients[chunk * stride..][..stride];
-        let v = &v[chunk * channels * len..][..channels * len];
-        let from = &from[chunk * (channels * step).max(len)..];
+        let stride = PER_LANE * width * channels;
+        let coefficients = &pass.coefficients[chunk * stride..][..stride];
+        let v = &pass.activations[chunk * channels * len..][..channels * len];
+        // The gradient of the logits serves all channels.
+        let (step, chunk_len) = if pass.shared { (0, len) } else { (len, channels * len) };
+        let dx = &pass.gradient[chunk * chunk_len..][..chunk_len];
         let out_len = out.len() / channels;
         for (c, out) in out.chunks_exact_mut(out_len).enumerate() {
             let [scale, offset, slope] = per_lane(coefficients, c, width);
-            let coefficients = Coefficients { scale, offset, slope };
-            let (v, from) = (&v[c * len..][..len], &from[c * step..][..len]);
-            match self.shape.upsampling {
-                Upsampling::Bilinear => {
-                    upsample::bilinear_backward(simd, phases, width, coefficients, v, from, out);
-                }
-                _ => {
-                    let scale = self.shape.scale();
-                    upsample::repeat_backward(
-                        simd,
-                        scale,
-                        phases,
-                        width,
-                        coefficients,
-                        v,
-                        from,
-                        out,
-                    );
-                }
+            let by = Coefficients { scale, offset, slope };
+            let (v, dx) = (&v[c * len..][..len], &dx[c * step..][..len]);
+            if self.shape.upsampling == Upsampling::Bilinear {
+                upsample::bilinear_backward(simd, phases, width, by, v, dx, out);
+            } else {
+                let scale = self.shape.scale();
+                upsample::repeat_backward(simd, scale, phases, width, by, v, dx, out);
             }
         }
     }
 
+    /// Gradients of the weights, and of the input with its margin.
+    #[inline(always)]
+    fn correlate<S: Simd>(
+        &self,
+        simd: S,
+        pass: &Pass<'_>,
+        chunk: usize,
+        dy: &[f32],
+        [dw, dx]: [&mut [f32]; 2],
+    ) {
+        let (size, len) = (&pass.stage.size, pass.stage.lens.framed);
+        let x = &pass.inputs[chunk * len..][..len];
+        convolve::backward_weights(simd, size, x, dy, dw);
+        convolve::backward_input(simd, size, pass.packed, dy, dx);
+    }
+
     /// Gradient of the input without its margin, and per lane its sums with the activations there.
-    fn fold_input(&self, b: usize, stage: &Stage, outer_len: usize, ws: &mut Workspace) {
-        let (lanes, size, pad) = (&self.plan.lanes, &stage.size, &stage.pad);
-        let len = lanes.chunks * size.inputs * size.inner_len();
-        let margin = &ws.input_margin;
-        let before = (b > 0).then(|| (&ws.activations[b - 1], &ws.affine[b - 1]));
-        let buffers = [&mut ws.input_gradient[..len], &mut ws.sums[..]];
-        each_chunk(self.parallel, lanes.chunks, buffers, &|chunk, [dx, sums]| {
-            let before = before.map(|(v, affine)| {
-                let (len, stride) = (size.inputs * size.inner_len(), affine.len() / lanes.chunks);
-                (&v[chunk * len..][..len], &affine[chunk * stride..][..stride])
-            });
-            dispatch!(self.level, simd => {
-                pad.fold(simd, Source::new(lanes, margin, outer_len), chunk, dx);
-                if let Some((v, affine)) = before {
-                    tally_lanes(simd, lanes.width, size.inner_len(), affine, v, dx, sums);
-                }
-            });
-        });
+    #[inline(always)]
+    fn fold_input<S: Simd>(
+        &self,
+        simd: S,
+        pass: &Pass<'_>,
+        source: Source<'_>,
+        chunk: usize,
+        [dx, sums]: [&mut [f32]; 2],
+    ) {
+        pass.stage.pad.fold(simd, source, chunk, dx);
+        if let Some((v, affine)) = pass.before {
+            let width = self.plan.lanes.width;
+            let (len, stride) = (pass.stage.lens.input, PER_LANE * width * self.plan.channels);
+            let v = &v[chunk * len..][..len];
+            let affine = &affine[chunk * stride..][..stride];
+            tally_lanes(simd, width, pass.stage.size.inner_len(), affine, v, dx, sums);
+        }
     }
 
     /// Adds the lanes' sums up to one tally per group and channel.
@@ -531,6 +568,11 @@ pub(super) fn tally_lanes<S: Simd>(
     }
 }
 
+#[inline(always)]
+fn lane_mean(origin: f32, first: f32, share: f64) -> f64 {
+    f64::from(origin) + f64::from(first) * share
+}
+
 /// Over the pixels of a group of lanes, from the sums of each lane about its own origin (Chan,
 /// Golub and LeVeque's pairwise update, all lanes at once).
 #[inline(always)]
@@ -549,16 +591,15 @@ fn mean_and_variance(
         let [origin, first, second] = per_lane(&sums[chunk * stride..][..stride], c, lanes.width);
         (&origin[range.clone()], &first[range.clone()], &second[range])
     });
-    let mean_of = |origin: f32, first: f32| f64::from(origin) + f64::from(first) * share;
     let mut mean = 0.0;
     for (origin, first, _) in parts.clone() {
-        mean += sum_of(origin.len(), #[inline(always)] |i| mean_of(origin[i], first[i]));
+        mean += sum_of(origin.len(), #[inline(always)] |i| lane_mean(origin[i], first[i], share));
     }
     mean /= count;
     let mut square = 0.0;
     for (origin, first, second) in parts {
         square += sum_of(origin.len(), #[inline(always)] |i| {
-            let (first64, off) = (f64::from(first[i]), mean_of(origin[i], first[i]) - mean);
+            let (first64, off) = (f64::from(first[i]), lane_mean(origin[i], first[i], share) - mean);
             f64::from(second[i]) - first64 * first64 * share + pixels * off * off
         });
     }

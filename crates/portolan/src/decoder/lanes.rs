@@ -182,31 +182,57 @@ pub(super) struct Case {
     mask: u32,
 }
 
-/// For some planes, what is added to them.
-#[derive(Clone, Debug, Default)]
-struct Seam {
-    /// A plane and where its cases begin; they end where the next plane's begin.
-    planes: Vec<(u32, u32)>,
-    cases: Vec<Case>,
+/// Planes at equal distances, each a sum of the same number of planes with the same shifts and
+/// masks, which lie at equal distances too.
+#[derive(Clone, Debug)]
+struct Run {
+    plane: usize,
+    step: isize,
+    count: usize,
+    /// The first plane's cases, and from one plane to the next.
+    cases: Vec<(Case, isize)>,
 }
 
-impl Seam {
-    fn new(lists: Vec<Vec<Case>>) -> Self {
-        let mut seam = Self::default();
-        for (plane, cases) in lists.into_iter().enumerate() {
-            if !cases.is_empty() {
-                seam.planes.push((plane as u32, seam.cases.len() as u32));
-                seam.cases.extend(cases);
+/// Cuts lists of cases, one for each plane, into runs. A run goes along a row of the image, or
+/// along a column, which is `side` planes apart.
+fn runs(mut lists: Vec<Vec<Case>>, side: usize) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for plane in 0..lists.len() {
+        let first = std::mem::take(&mut lists[plane]);
+        if first.is_empty() {
+            continue;
+        }
+        let alike = |other: &[Case]| {
+            other.len() == first.len()
+                && other.iter().zip(&first).all(|(a, b)| (a.shift, a.mask) == (b.shift, b.mask))
+        };
+        let moves = |from: &[Case], to: &[Case]| -> Vec<isize> {
+            from.iter().zip(to).map(|(a, b)| b.plane as isize - a.plane as isize).collect()
+        };
+        let mut best = (1, 1, vec![0; first.len()]);
+        for step in [1, side] {
+            let Some(second) = lists.get(plane + step).filter(|second| alike(second)) else {
+                continue;
+            };
+            let by = moves(&first, second);
+            let mut count = 2;
+            while lists.get(plane + count * step).is_some_and(|next| {
+                alike(next) && moves(&lists[plane + (count - 1) * step], next) == by
+            }) {
+                count += 1;
+            }
+            if count > best.1 {
+                best = (step, count, by);
             }
         }
-        seam
+        let (step, count, by) = best;
+        for k in 1..count {
+            lists[plane + k * step].clear();
+        }
+        let cases = first.into_iter().zip(by).collect();
+        runs.push(Run { plane, step: step as isize, count, cases });
     }
-
-    #[inline(always)]
-    fn cases(&self, index: usize) -> &[Case] {
-        let end = self.planes.get(index + 1).map_or(self.cases.len(), |next| next.1 as usize);
-        &self.cases[self.planes[index].1 as usize..end]
-    }
+    runs
 }
 
 /// A P x P image of planes and the same image with a margin.
@@ -217,9 +243,9 @@ pub(super) struct Border {
     /// Planes per side, margin included.
     pub outer: usize,
     /// For every plane of the margin, the planes of the image it is made of.
-    expand: Seam,
+    expand: Vec<Run>,
     /// The adjoint: for every plane of the image, the planes of the margin it contributed to.
-    fold: Seam,
+    fold: Vec<Run>,
     masks: Vec<f32>,
     pub reach: usize,
 }
@@ -311,7 +337,7 @@ impl Border {
                 }
             }
         }
-        let (expand, fold) = (Seam::new(expand), Seam::new(fold));
+        let (expand, fold) = (runs(expand, outer), runs(fold, phases));
         Self { phases, before, outer, expand, fold, masks, reach }
     }
 
@@ -374,12 +400,12 @@ impl Border {
         self.stitch::<S, false>(simd, &self.fold, source, None, outer, chunk, out, inner);
     }
 
-    /// Works through a seam for every channel; `FRESH` planes start from zero.
+    /// Works through some runs for every channel; `FRESH` planes start from zero.
     #[inline(always)]
     fn stitch<S: Simd, const FRESH: bool>(
         &self,
         simd: S,
-        seam: &Seam,
+        runs: &[Run],
         source: Source<'_>,
         affine: Option<Affine<'_>>,
         from: usize,
@@ -387,21 +413,19 @@ impl Border {
         out: &mut [f32],
         to: usize,
     ) {
-        let width = source.width;
-        for (index, &(plane, _)) in seam.planes.iter().enumerate() {
-            let mut cases = seam.cases(index);
+        let step = Step { from, chunk, to };
+        for run in runs {
+            let mut cases = &run.cases[..];
             let mut fresh = FRESH;
             while !cases.is_empty() {
-                let at = plane as usize * width;
-                let step = Step { from, chunk, at, to };
                 let n = if cases.len() >= 4 {
-                    self.add::<S, 4>(simd, cases, source, affine, step, fresh, out);
+                    self.add::<S, 4>(simd, run, cases, source, affine, step, fresh, out);
                     4
                 } else if cases.len() >= 2 {
-                    self.add::<S, 2>(simd, cases, source, affine, step, fresh, out);
+                    self.add::<S, 2>(simd, run, cases, source, affine, step, fresh, out);
                     2
                 } else {
-                    self.add::<S, 1>(simd, cases, source, affine, step, fresh, out);
+                    self.add::<S, 1>(simd, run, cases, source, affine, step, fresh, out);
                     1
                 };
                 fresh = false;
@@ -410,11 +434,13 @@ impl Border {
         }
     }
 
+    /// Adds the first `N` of some cases to the planes of a run.
     #[inline(always)]
     fn add<S: Simd, const N: usize>(
         &self,
         simd: S,
-        cases: &[Case],
+        run: &Run,
+        cases: &[(Case, isize)],
         source: Source<'_>,
         affine: Option<Affine<'_>>,
         step: Step,
@@ -423,24 +449,39 @@ impl Border {
     ) {
         let (n, width) = (S::f32s::LEN, source.width);
         let zero = splat(simd, 0.0);
+        let hop = run.step * width as isize;
+        let (mut first, mut hops, mut shifts) = ([0; N], [0; N], [0; N]);
+        for (k, (case, by)) in cases[..N].iter().enumerate() {
+            first[k] = case.plane as usize * width;
+            hops[k] = by * width as isize;
+            shifts[k] = case.shift as isize;
+        }
         for lane in (0..width).step_by(n) {
             let mut masks = [zero; N];
-            for (mask, case) in masks.iter_mut().zip(cases) {
+            for (mask, (case, _)) in masks.iter_mut().zip(cases) {
                 *mask = load(simd, &self.masks, case.mask as usize + step.chunk * width + lane);
             }
             for (c, out) in out.chunks_exact_mut(step.to).enumerate() {
-                let out = &mut out[step.at + lane..][..n];
-                let mut sum = if fresh { zero } else { load(simd, out, 0) };
-                for (mask, case) in masks.iter().zip(cases) {
-                    let at = c * step.from + case.plane as usize * width;
-                    let mut value = source.shifted(simd, step.chunk, at, lane, case.shift as isize);
-                    if let Some(affine) = affine {
-                        let (scale, offset) = affine.at(simd, c, width, lane);
-                        value = value.mul_add(scale, offset);
+                let (scale, offset) = match affine {
+                    Some(affine) => affine.at(simd, c, width, lane),
+                    None => (zero, zero),
+                };
+                let mut at = run.plane * width + lane;
+                let mut from = first;
+                for _ in 0..run.count {
+                    let mut sum = if fresh { zero } else { load(simd, out, at) };
+                    for k in 0..N {
+                        let plane = c * step.from + from[k];
+                        let mut value = source.shifted(simd, step.chunk, plane, lane, shifts[k]);
+                        if affine.is_some() {
+                            value = value.mul_add(scale, offset);
+                        }
+                        sum = value.mul_add(masks[k], sum);
+                        from[k] = from[k].wrapping_add_signed(hops[k]);
                     }
-                    sum = value.mul_add(*mask, sum);
+                    store::<S>(sum, out, at);
+                    at = at.wrapping_add_signed(hop);
                 }
-                store::<S>(sum, out, 0);
             }
         }
     }
@@ -468,13 +509,11 @@ impl Affine<'_> {
     }
 }
 
-/// Strides of [`Border::add`]: a channel of the source, the chunk, the plane in a channel of the
-/// result, and that channel.
+/// Strides of [`Border::add`]: a channel of the source and of the result; and the chunk.
 #[derive(Clone, Copy)]
 struct Step {
     from: usize,
     chunk: usize,
-    at: usize,
     to: usize,
 }
 
@@ -512,9 +551,15 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// One chunk's planes, after `guard` others; only where chunks are [`Lanes::local`].
+    pub(super) fn scratch(lanes: &Lanes, data: &'a [f32], guard: usize) -> Self {
+        let (chunks, width) = (lanes.chunks, lanes.width);
+        Self { data, first: guard, stride: 0, chunks, width, local: true }
+    }
+
     /// Channel `c`, of `len` numbers, of a chunk.
     #[inline(always)]
-    fn image(&self, chunk: usize, c: usize, len: usize) -> &'a [f32] {
+    pub(super) fn image(&self, chunk: usize, c: usize, len: usize) -> &'a [f32] {
         &self.data[self.first + chunk * self.stride + c * len..][..len]
     }
 

@@ -108,7 +108,7 @@ impl Decoder {
 
     /// Room for the passes below.
     pub fn workspace(&self) -> Workspace {
-        Workspace::new(&self.plan, self.emitters * self.rows * self.cols)
+        Workspace::new(&self.plan, self.engine().parallel, self.emitters * self.rows * self.cols)
     }
 
     /// Prepares to read the SLFs only at some cells, given by their row-major index. A cell may be

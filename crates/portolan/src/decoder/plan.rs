@@ -14,6 +14,30 @@ pub(super) struct Stage {
     pub up: Option<Border>,
     /// Planes per side after upsampling.
     pub out_phases: usize,
+    pub lens: Lens,
+}
+
+/// Numbers in one chunk, all channels: the input without and with its margin, the result of the
+/// convolution without and with its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lens {
+    pub input: usize,
+    pub framed: usize,
+    pub small: usize,
+    pub margin: usize,
+}
+
+/// Part of the room of one chunk, with numbers to spare before and after.
+pub(super) struct Room<'a> {
+    pub all: &'a mut [f32],
+    pub guard: usize,
+}
+
+impl Room<'_> {
+    pub(super) fn inside(&mut self) -> &mut [f32] {
+        let end = self.all.len() - self.guard;
+        &mut self.all[self.guard..end]
+    }
 }
 
 /// Sizes and borders of all blocks.
@@ -54,7 +78,14 @@ impl Plan {
                 width: lanes.width,
             };
             phases *= shape.scale();
-            stages.push(Stage { size, pad, up, out_phases: phases });
+            let framed = up.as_ref().map_or(0, |up| up.outer * up.outer * lanes.width);
+            let lens = Lens {
+                input: size.inputs * size.inner_len(),
+                framed: size.inputs * size.outer_len(),
+                small: size.outputs * size.inner_len(),
+                margin: size.outputs * framed,
+            };
+            stages.push(Stage { size, pad, up, out_phases: phases, lens });
         }
         let guard = stages
             .iter()
@@ -62,6 +93,7 @@ impl Plan {
             .max()
             .unwrap_or(0)
             + lanes.width;
+        let guard = guard.next_multiple_of(16);
         let groups = if shape.normalisation == Normalisation::PerSample { emitters } else { 1 };
         Self {
             lanes,
@@ -78,6 +110,22 @@ impl Plan {
     pub(super) fn group(&self, group: usize) -> std::ops::Range<usize> {
         let len = self.lanes.emitters / self.groups;
         group * len..(group + 1) * len
+    }
+
+    /// Numbers one chunk needs to work in.
+    fn room(&self) -> usize {
+        let lens = |s: &Stage| s.lens.small + s.lens.margin + s.lens.framed + 6 * self.guard;
+        self.stages.iter().map(lens).max().unwrap_or(0)
+    }
+
+    /// Room for the result of the convolution, without and with margin, and for the input's
+    /// gradient with its margin.
+    pub(super) fn rooms<'a>(&self, stage: &Stage, room: &'a mut [f32]) -> [Room<'a>; 3] {
+        let (Lens { framed, small, margin, .. }, guard) = (stage.lens, self.guard);
+        let (first, rest) = room.split_at_mut(small + 2 * guard);
+        let (second, rest) = rest.split_at_mut(margin + 2 * guard);
+        let third = &mut rest[..framed + 2 * guard];
+        [first, second, third].map(|all| Room { all, guard })
     }
 
     /// Numbers of one channel of the last image in one chunk.
@@ -113,11 +161,14 @@ pub struct Workspace {
     pub(super) affine: Vec<Buffer>,
     pub(super) moments: Vec<Vec<Moments>>,
     pub(super) tallies: Vec<Tally>,
-    /// Before upsampling: the image forward, its gradient backward; and the same with a margin.
+    /// Where chunks are worked on one by one: room for one, or for each.
+    pub(super) room: Buffer,
+    /// Where they are not: the result of the convolution, the same with a margin, and the gradient
+    /// of the input with its margin.
     pub(super) small: Buffer,
     pub(super) margin: Buffer,
     pub(super) input_margin: Buffer,
-    pub(super) input_gradient: Buffer,
+    pub(super) gradients: [Buffer; 2],
     pub(super) sums: Buffer,
     pub(super) coefficients: Buffer,
     pub(super) packed: Vec<f32>,
@@ -132,14 +183,17 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    pub(super) fn new(plan: &Plan, cells: usize) -> Self {
+    pub(super) fn new(plan: &Plan, parallel: bool, cells: usize) -> Self {
         let (chunks, width, channels) = (plan.lanes.chunks, plan.lanes.width, plan.channels);
         let image = |planes: usize| Buffer::new(chunks * planes * width, plan.guard);
         let square = |side: usize| side * side;
         let most = |f: &dyn Fn(&Stage) -> usize| plan.stages.iter().map(f).max().unwrap_or(0);
-        let inner = most(&|s| channels * square(s.size.phases));
-        let framed = most(&|s| s.up.as_ref().map_or(0, |u| channels * square(u.outer)));
-        let outer = most(&|s| s.size.inputs * square(s.size.outer));
+        let whole = |f: &dyn Fn(&Stage) -> usize| {
+            Buffer::new(if plan.lanes.local() { 0 } else { chunks * most(f) }, plan.guard)
+        };
+        let rooms = if parallel { chunks } else { 1 };
+        let room = if plan.lanes.local() { rooms * plan.room() } else { 0 };
+        let input = most(&|s| s.lens.input);
         let weights = most(&|s| s.size.weights());
         let per_lane = || Buffer::new(plan.lanes.total() * channels * PER_LANE, 0);
         let blocks = plan.stages.len();
@@ -158,10 +212,11 @@ impl Workspace {
             affine: (0..blocks).map(|_| per_lane()).collect(),
             moments: vec![vec![Moments::default(); plan.groups * channels]; blocks],
             tallies: vec![Tally::default(); plan.groups * channels],
-            small: image(inner),
-            margin: image(framed),
-            input_margin: image(outer),
-            input_gradient: image(inner),
+            room: Buffer::new(room, 0),
+            small: whole(&|s| s.lens.small),
+            margin: whole(&|s| s.lens.margin),
+            input_margin: whole(&|s| s.lens.framed),
+            gradients: [0; 2].map(|_| Buffer::new(chunks * input, plan.guard)),
             sums: per_lane(),
             coefficients: per_lane(),
             packed: vec![0.0; weights],

@@ -467,12 +467,33 @@ impl Border {
                     None => (zero, zero),
                 };
                 let mut at = run.plane * width + lane;
+                if source.local {
+                    let begin = source.first + step.chunk * source.stride + c * step.from + lane;
+                    let mut from = [0; N];
+                    for k in 0..N {
+                        from[k] = (begin + first[k]).wrapping_add_signed(shifts[k]);
+                    }
+                    for _ in 0..run.count {
+                        let mut sum = if fresh { zero } else { load(simd, out, at) };
+                        for k in 0..N {
+                            let mut value = load(simd, source.data, from[k]);
+                            if affine.is_some() {
+                                value = value.mul_add(scale, offset);
+                            }
+                            sum = value.mul_add(masks[k], sum);
+                            from[k] = from[k].wrapping_add_signed(hops[k]);
+                        }
+                        store::<S>(sum, out, at);
+                        at = at.wrapping_add_signed(hop);
+                    }
+                    continue;
+                }
                 let mut from = first;
                 for _ in 0..run.count {
                     let mut sum = if fresh { zero } else { load(simd, out, at) };
                     for k in 0..N {
                         let plane = c * step.from + from[k];
-                        let mut value = source.shifted(simd, step.chunk, plane, lane, shifts[k]);
+                        let mut value = source.distant(simd, step.chunk, plane, lane, shifts[k]);
                         if affine.is_some() {
                             value = value.mul_add(scale, offset);
                         }
@@ -563,10 +584,10 @@ impl<'a> Source<'a> {
         &self.data[self.first + chunk * self.stride + c * len..][..len]
     }
 
-    /// A vector of the plane that begins at `plane` in its chunk, `shift` lanes on from lane `lane`.
-    /// Lanes that do not exist read as anything: their mask is zero.
+    /// A vector of the plane that begins at `plane` in its chunk, `shift` lanes on from lane `lane`,
+    /// which may be in another chunk. Lanes that do not exist read as anything: their mask is zero.
     #[inline(always)]
-    fn shifted<S: Simd>(
+    fn distant<S: Simd>(
         &self,
         simd: S,
         chunk: usize,
@@ -575,10 +596,6 @@ impl<'a> Source<'a> {
         shift: isize,
     ) -> S::f32s {
         let n = S::f32s::LEN;
-        if self.local {
-            let at = self.first + chunk * self.stride + plane + lane;
-            return load(simd, self.data, at.wrapping_add_signed(shift));
-        }
         let begin = (chunk * self.width + lane) as isize + shift;
         let (from, inside) =
             (begin.div_euclid(self.width as isize), begin.rem_euclid(self.width as isize) as usize);

@@ -21,6 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod adam;
+pub mod decoder;
 pub mod error;
 pub mod estimate;
 #[cfg(test)]

@@ -1,0 +1,620 @@
+//! How images lie in memory: every cell of the latent grid is a SIMD lane.
+//!
+//! A block's image has P x P pixels per latent cell. The fast path stores it as P x P *planes*, each
+//! holding one pixel of every cell of every emitter. A convolution tap or an upsampling weight then
+//! reads whole planes: no shuffles, no edge columns, and the 4 x 4 stage fills vectors as well as the
+//! 64 x 64 one. Only a pixel beyond a cell's own P x P comes from another lane, and [`Border`]
+//! lists, for every such plane, from which planes and lanes, at the image's border mirrored or zero.
+//!
+//! Lanes are cut into chunks of at most [`WIDEST`], the unit of work and of parallelism.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use fearless_simd::prelude::*;
+
+use super::shape::{Padding, reflect};
+use super::vector::{load, splat, store};
+
+/// Most lanes in a chunk.
+pub(super) const WIDEST: usize = 64;
+
+/// Lanes come in multiples of this.
+const QUANTUM: usize = 16;
+
+/// Numbers that start on a cache line, with room on both sides for shifted reads.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    data: Vec<f32>,
+    first: usize,
+    len: usize,
+}
+
+impl Buffer {
+    pub(super) fn new(len: usize, guard: usize) -> Self {
+        let guard = guard.next_multiple_of(QUANTUM);
+        let data = vec![0.0f32; len + 2 * guard + QUANTUM];
+        let align = data.as_ptr().align_offset(4 * QUANTUM).min(QUANTUM);
+        Self { first: guard + align, data, len }
+    }
+}
+
+impl std::ops::Deref for Buffer {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        &self.data[self.first..self.first + self.len]
+    }
+}
+
+impl std::ops::DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        &mut self.data[self.first..self.first + self.len]
+    }
+}
+
+/// The latent cells of all emitters in a row, cut into chunks.
+#[derive(Clone, Debug)]
+pub(super) struct Lanes {
+    pub emitters: usize,
+    pub rows: usize,
+    pub cols: usize,
+    /// Lanes of a chunk.
+    pub width: usize,
+    pub chunks: usize,
+    /// Emitters in a chunk where they are kept whole; 0 where chunks cut through them.
+    whole: usize,
+}
+
+impl Lanes {
+    pub(super) fn new(emitters: usize, rows: usize, cols: usize) -> Self {
+        let cells = rows * cols;
+        let (whole, width, chunks) = if cells <= WIDEST {
+            // Narrow chunks: an activation image of one channel then stays in the first cache.
+            let whole = (QUANTUM / cells).clamp(1, emitters);
+            (whole, (whole * cells).next_multiple_of(QUANTUM), emitters.div_ceil(whole))
+        } else {
+            (0, WIDEST, (emitters * cells).div_ceil(WIDEST))
+        };
+        Self { emitters, rows, cols, width, chunks, whole }
+    }
+
+    /// Whether no cell's neighbours lie in another chunk.
+    pub(super) fn local(&self) -> bool {
+        self.whole > 0 || self.chunks == 1
+    }
+
+    pub(super) fn total(&self) -> usize {
+        self.chunks * self.width
+    }
+
+    /// Lanes of one emitter.
+    pub(super) fn cells(&self) -> usize {
+        self.rows * self.cols
+    }
+
+    /// The first of an emitter's lanes, which follow each other.
+    pub(super) fn first_lane(&self, emitter: usize) -> usize {
+        match self.whole {
+            0 => emitter * self.cells(),
+            n => emitter / n * self.width + emitter % n * self.cells(),
+        }
+    }
+
+    /// The cell that a lane holds; the lanes without one stay zero.
+    fn cell(&self, lane: usize) -> Option<usize> {
+        let (emitter, cell) = match self.whole {
+            0 => (lane / self.cells(), lane % self.cells()),
+            n => {
+                let (chunk, inside) = (lane / self.width, lane % self.width);
+                if inside >= n * self.cells() {
+                    return None;
+                }
+                (chunk * n + inside / self.cells(), inside % self.cells())
+            }
+        };
+        (emitter < self.emitters).then_some(cell)
+    }
+
+    /// Chunk and place in it of pixel (row, col) of an image with `phases` pixels per cell.
+    pub(super) fn place(
+        &self,
+        phases: usize,
+        emitter: usize,
+        row: usize,
+        col: usize,
+    ) -> (usize, usize) {
+        let lane = self.first_lane(emitter) + row / phases * self.cols + col / phases;
+        let plane = row % phases * phases + col % phases;
+        (lane / self.width, plane * self.width + lane % self.width)
+    }
+
+    /// Where the lanes of some emitters lie: (chunk, lanes in it).
+    pub(super) fn segments(
+        &self,
+        emitters: Range<usize>,
+    ) -> impl Iterator<Item = (usize, Range<usize>)> + Clone {
+        let (width, whole, cells) = (self.width, self.whole, self.cells());
+        let chunks = match whole {
+            0 => emitters.start * cells / width..(emitters.end * cells).div_ceil(width),
+            n => emitters.start / n..emitters.end.div_ceil(n),
+        };
+        chunks.map(move |chunk| {
+            let lanes = match whole {
+                0 => emitters.start * cells..emitters.end * cells,
+                n => {
+                    let first = emitters.start.max(chunk * n);
+                    let last = emitters.end.min((chunk + 1) * n);
+                    let lane = |e: usize| chunk * width + (e - chunk * n) * cells;
+                    lane(first)..lane(last)
+                }
+            };
+            let start = chunk * width;
+            (chunk, lanes.start.max(start) - start..lanes.end.min(start + width) - start)
+        })
+    }
+}
+
+/// What lies beyond the border of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beyond {
+    Mirror,
+    Nothing,
+    /// The border pixel again.
+    Repeat,
+}
+
+impl From<Padding> for Beyond {
+    fn from(padding: Padding) -> Self {
+        match padding {
+            Padding::Reflect => Self::Mirror,
+            Padding::Zero => Self::Nothing,
+        }
+    }
+}
+
+/// One source of a plane: `plane`, read `shift` lanes further on, where `mask` says so.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Case {
+    plane: u32,
+    shift: i32,
+    /// Start of the mask in [`Border::masks`].
+    mask: u32,
+}
+
+/// Planes at equal distances, each a sum of the same number of planes with the same shifts and
+/// masks, which lie at equal distances too.
+#[derive(Clone, Debug)]
+struct Run {
+    plane: usize,
+    step: isize,
+    count: usize,
+    /// The first plane's cases, and from one plane to the next.
+    cases: Vec<(Case, isize)>,
+}
+
+/// Cuts lists of cases, one for each plane, into runs. A run goes along a row of the image, or
+/// along a column, which is `side` planes apart.
+fn runs(mut lists: Vec<Vec<Case>>, side: usize) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for plane in 0..lists.len() {
+        let first = std::mem::take(&mut lists[plane]);
+        if first.is_empty() {
+            continue;
+        }
+        let alike = |other: &[Case]| {
+            other.len() == first.len()
+                && other.iter().zip(&first).all(|(a, b)| (a.shift, a.mask) == (b.shift, b.mask))
+        };
+        let moves = |from: &[Case], to: &[Case]| -> Vec<isize> {
+            from.iter().zip(to).map(|(a, b)| b.plane as isize - a.plane as isize).collect()
+        };
+        let mut best = (1, 1, vec![0; first.len()]);
+        for step in [1, side] {
+            let Some(second) = lists.get(plane + step).filter(|second| alike(second)) else {
+                continue;
+            };
+            let by = moves(&first, second);
+            let mut count = 2;
+            while lists.get(plane + count * step).is_some_and(|next| {
+                alike(next) && moves(&lists[plane + (count - 1) * step], next) == by
+            }) {
+                count += 1;
+            }
+            if count > best.1 {
+                best = (step, count, by);
+            }
+        }
+        let (step, count, by) = best;
+        for k in 1..count {
+            lists[plane + k * step].clear();
+        }
+        let cases = first.into_iter().zip(by).collect();
+        runs.push(Run { plane, step: step as isize, count, cases });
+    }
+    runs
+}
+
+/// A P x P image of planes and the same image with a margin.
+#[derive(Clone, Debug)]
+pub(super) struct Border {
+    phases: usize,
+    before: usize,
+    /// Planes per side, margin included.
+    pub outer: usize,
+    /// For every plane of the margin, the planes of the image it is made of.
+    expand: Vec<Run>,
+    /// The adjoint: for every plane of the image, the planes of the margin it contributed to.
+    fold: Vec<Run>,
+    masks: Vec<f32>,
+    pub reach: usize,
+}
+
+/// Source phase, step in cells, and the cells along one side for which this holds.
+type AxisCase = (usize, isize, Vec<bool>);
+
+fn axis(phases: usize, cells: usize, at: isize, beyond: Beyond) -> Vec<AxisCase> {
+    let mut cases: Vec<AxisCase> = Vec::new();
+    let n = cells * phases;
+    for cell in 0..cells {
+        let pixel = (cell * phases) as isize + at;
+        let inside = usize::try_from(pixel).ok().filter(|&p| p < n);
+        let from = match beyond {
+            Beyond::Mirror => reflect(pixel, n),
+            Beyond::Repeat => pixel.clamp(0, n as isize - 1) as usize,
+            Beyond::Nothing => match inside {
+                Some(pixel) => pixel,
+                None => continue,
+            },
+        };
+        let (phase, step) = (from % phases, (from / phases) as isize - cell as isize);
+        match cases.iter_mut().find(|c| (c.0, c.1) == (phase, step)) {
+            Some(case) => case.2[cell] = true,
+            None => {
+                let mut holds = vec![false; cells];
+                holds[cell] = true;
+                cases.push((phase, step, holds));
+            }
+        }
+    }
+    cases
+}
+
+impl Border {
+    /// Margins of `before` and `after` planes around `phases` x `phases`.
+    pub(super) fn new(
+        lanes: &Lanes,
+        phases: usize,
+        (before, after): (usize, usize),
+        beyond: Beyond,
+    ) -> Self {
+        let outer = before + phases + after;
+        let along = |cells: usize| -> Vec<Vec<AxisCase>> {
+            (0..outer)
+                .map(|p| axis(phases, cells, p as isize - before as isize, beyond))
+                .collect()
+        };
+        let (row_cases, col_cases) = (along(lanes.rows), along(lanes.cols));
+        let mut expand = vec![Vec::new(); outer * outer];
+        let mut fold = vec![Vec::new(); phases * phases];
+        let (mut masks, mut reach) = (Vec::new(), 0);
+        let mut known = HashMap::new();
+        for (pr, rows) in row_cases.iter().enumerate() {
+            for (pc, cols) in col_cases.iter().enumerate() {
+                let inner = |p: usize| (before..before + phases).contains(&p);
+                if inner(pr) && inner(pc) {
+                    continue;
+                }
+                for (row_phase, row_step, row_holds) in rows {
+                    for (col_phase, col_step, col_holds) in cols {
+                        let shift = row_step * lanes.cols as isize + col_step;
+                        let (from, to) = (row_phase * phases + col_phase, pr * outer + pc);
+                        reach = reach.max(shift.unsigned_abs());
+                        let mut mask = |back: isize| {
+                            let holds: Vec<bool> = (0..lanes.total())
+                                .map(|lane| {
+                                    let Some(lane) = lane.checked_add_signed(-back) else {
+                                        return false;
+                                    };
+                                    lanes.cell(lane).is_some_and(|cell| {
+                                        row_holds[cell / lanes.cols]
+                                            && col_holds[cell % lanes.cols]
+                                    })
+                                })
+                                .collect();
+                            let next = masks.len() as u32;
+                            *known.entry(holds).or_insert_with_key(|holds| {
+                                let bits = holds.iter().map(|&h| if h { 1.0 } else { 0.0 });
+                                masks.extend(bits);
+                                next
+                            })
+                        };
+                        let (there, back) = (mask(0), mask(shift));
+                        let shift = shift as i32;
+                        expand[to].push(Case { plane: from as u32, shift, mask: there });
+                        fold[from].push(Case { plane: to as u32, shift: -shift, mask: back });
+                    }
+                }
+            }
+        }
+        let (expand, fold) = (runs(expand, outer), runs(fold, phases));
+        Self { phases, before, outer, expand, fold, masks, reach }
+    }
+
+    /// Numbers of one channel of a chunk, without and with margin.
+    fn lens(&self, width: usize) -> (usize, usize) {
+        (self.phases * self.phases * width, self.outer * self.outer * width)
+    }
+
+    /// Where row `i` of the image begins inside the margin.
+    #[inline(always)]
+    fn row(&self, i: usize, width: usize) -> usize {
+        ((i + self.before) * self.outer + self.before) * width
+    }
+
+    /// Puts a margin around the image of every channel of one chunk, scaled and offset where
+    /// `affine` says so. Zeros beyond the border are neither.
+    #[inline(always)]
+    pub(super) fn expand<S: Simd>(
+        &self,
+        simd: S,
+        source: Source<'_>,
+        affine: Option<Affine<'_>>,
+        chunk: usize,
+        out: &mut [f32],
+    ) {
+        let width = source.width;
+        let (row, (inner, outer)) = (self.phases * width, self.lens(width));
+        for (c, out) in out.chunks_exact_mut(outer).enumerate() {
+            let image = source.image(chunk, c, inner);
+            for (i, from) in image.chunks_exact(row).enumerate() {
+                let at = self.row(i, width);
+                let to = &mut out[at..at + row];
+                match affine {
+                    None => copy(simd, from, to),
+                    Some(affine) => affine.apply(simd, c, width, from, to),
+                }
+            }
+        }
+        self.stitch::<S, true>(simd, &self.expand, source, affine, inner, chunk, out, outer);
+    }
+
+    /// The adjoint of [`Border::expand`].
+    #[inline(always)]
+    pub(super) fn fold<S: Simd>(
+        &self,
+        simd: S,
+        source: Source<'_>,
+        chunk: usize,
+        out: &mut [f32],
+    ) {
+        let width = source.width;
+        let (row, (inner, outer)) = (self.phases * width, self.lens(width));
+        for (c, out) in out.chunks_exact_mut(inner).enumerate() {
+            let image = source.image(chunk, c, outer);
+            for (i, to) in out.chunks_exact_mut(row).enumerate() {
+                let from = self.row(i, width);
+                copy(simd, &image[from..from + row], to);
+            }
+        }
+        self.stitch::<S, false>(simd, &self.fold, source, None, outer, chunk, out, inner);
+    }
+
+    /// Works through some runs for every channel; `FRESH` planes start from zero.
+    #[inline(always)]
+    fn stitch<S: Simd, const FRESH: bool>(
+        &self,
+        simd: S,
+        runs: &[Run],
+        source: Source<'_>,
+        affine: Option<Affine<'_>>,
+        from: usize,
+        chunk: usize,
+        out: &mut [f32],
+        to: usize,
+    ) {
+        let step = Step { from, chunk, to };
+        for run in runs {
+            let mut cases = &run.cases[..];
+            let mut fresh = FRESH;
+            while !cases.is_empty() {
+                let n = if cases.len() >= 4 {
+                    self.add::<S, 4>(simd, run, cases, source, affine, step, fresh, out);
+                    4
+                } else if cases.len() >= 2 {
+                    self.add::<S, 2>(simd, run, cases, source, affine, step, fresh, out);
+                    2
+                } else {
+                    self.add::<S, 1>(simd, run, cases, source, affine, step, fresh, out);
+                    1
+                };
+                fresh = false;
+                cases = &cases[n..];
+            }
+        }
+    }
+
+    /// Adds the first `N` of some cases to the planes of a run.
+    #[inline(always)]
+    fn add<S: Simd, const N: usize>(
+        &self,
+        simd: S,
+        run: &Run,
+        cases: &[(Case, isize)],
+        source: Source<'_>,
+        affine: Option<Affine<'_>>,
+        step: Step,
+        fresh: bool,
+        out: &mut [f32],
+    ) {
+        let (n, width) = (S::f32s::LEN, source.width);
+        let zero = splat(simd, 0.0);
+        let hop = run.step * width as isize;
+        let (mut first, mut hops, mut shifts) = ([0; N], [0; N], [0; N]);
+        for (k, (case, by)) in cases[..N].iter().enumerate() {
+            first[k] = case.plane as usize * width;
+            hops[k] = by * width as isize;
+            shifts[k] = case.shift as isize;
+        }
+        for lane in (0..width).step_by(n) {
+            let mut masks = [zero; N];
+            for (mask, (case, _)) in masks.iter_mut().zip(cases) {
+                *mask = load(simd, &self.masks, case.mask as usize + step.chunk * width + lane);
+            }
+            for (c, out) in out.chunks_exact_mut(step.to).enumerate() {
+                let (scale, offset) = match affine {
+                    Some(affine) => affine.at(simd, c, width, lane),
+                    None => (zero, zero),
+                };
+                let mut at = run.plane * width + lane;
+                if source.local {
+                    let begin = source.first + step.chunk * source.stride + c * step.from + lane;
+                    let mut from = [0; N];
+                    for k in 0..N {
+                        from[k] = (begin + first[k]).wrapping_add_signed(shifts[k]);
+                    }
+                    for _ in 0..run.count {
+                        let mut sum = if fresh { zero } else { load(simd, out, at) };
+                        for k in 0..N {
+                            let mut value = load(simd, source.data, from[k]);
+                            if affine.is_some() {
+                                value = value.mul_add(scale, offset);
+                            }
+                            sum = value.mul_add(masks[k], sum);
+                            from[k] = from[k].wrapping_add_signed(hops[k]);
+                        }
+                        store::<S>(sum, out, at);
+                        at = at.wrapping_add_signed(hop);
+                    }
+                    continue;
+                }
+                let mut from = first;
+                for _ in 0..run.count {
+                    let mut sum = if fresh { zero } else { load(simd, out, at) };
+                    for k in 0..N {
+                        let plane = c * step.from + from[k];
+                        let mut value = source.distant(simd, step.chunk, plane, lane, shifts[k]);
+                        if affine.is_some() {
+                            value = value.mul_add(scale, offset);
+                        }
+                        sum = value.mul_add(masks[k], sum);
+                        from[k] = from[k].wrapping_add_signed(hops[k]);
+                    }
+                    store::<S>(sum, out, at);
+                    at = at.wrapping_add_signed(hop);
+                }
+            }
+        }
+    }
+}
+
+/// Scale and offset for each lane of a chunk; a third number follows them.
+#[derive(Clone, Copy)]
+pub(super) struct Affine<'a>(pub &'a [f32]);
+
+impl Affine<'_> {
+    #[inline(always)]
+    fn at<S: Simd>(&self, simd: S, c: usize, width: usize, lane: usize) -> (S::f32s, S::f32s) {
+        let at = 3 * c * width + lane;
+        (load(simd, self.0, at), load(simd, self.0, at + width))
+    }
+
+    #[inline(always)]
+    fn apply<S: Simd>(&self, simd: S, c: usize, width: usize, from: &[f32], to: &mut [f32]) {
+        for lane in (0..width).step_by(S::f32s::LEN) {
+            let (scale, offset) = self.at(simd, c, width, lane);
+            for (from, to) in from.chunks_exact(width).zip(to.chunks_exact_mut(width)) {
+                store::<S>(load(simd, from, lane).mul_add(scale, offset), to, lane);
+            }
+        }
+    }
+}
+
+/// Strides of [`Border::add`]: a channel of the source and of the result; and the chunk.
+#[derive(Clone, Copy)]
+struct Step {
+    from: usize,
+    chunk: usize,
+    to: usize,
+}
+
+#[inline(always)]
+fn copy<S: Simd>(simd: S, from: &[f32], to: &mut [f32]) {
+    let n = S::f32s::LEN;
+    for (from, to) in from.chunks_exact(n).zip(to.chunks_exact_mut(n)) {
+        store::<S>(load(simd, from, 0), to, 0);
+    }
+}
+
+/// The planes of all chunks, to be read with a shift.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    data: &'a [f32],
+    first: usize,
+    /// From a chunk to the next.
+    stride: usize,
+    chunks: usize,
+    width: usize,
+    /// Whether shifted reads stay within the chunk.
+    local: bool,
+}
+
+impl<'a> Source<'a> {
+    /// The first `used` numbers of a buffer.
+    pub(super) fn new(lanes: &Lanes, buffer: &'a Buffer, used: usize) -> Self {
+        Self {
+            data: &buffer.data,
+            first: buffer.first,
+            stride: used / lanes.chunks,
+            chunks: lanes.chunks,
+            width: lanes.width,
+            local: lanes.local(),
+        }
+    }
+
+    /// One chunk's planes, after `guard` others; only where chunks are [`Lanes::local`].
+    pub(super) fn scratch(lanes: &Lanes, data: &'a [f32], guard: usize) -> Self {
+        let (chunks, width) = (lanes.chunks, lanes.width);
+        Self { data, first: guard, stride: 0, chunks, width, local: true }
+    }
+
+    /// Channel `c`, of `len` numbers, of a chunk.
+    #[inline(always)]
+    pub(super) fn image(&self, chunk: usize, c: usize, len: usize) -> &'a [f32] {
+        &self.data[self.first + chunk * self.stride + c * len..][..len]
+    }
+
+    /// A vector of the plane that begins at `plane` in its chunk, `shift` lanes on from lane `lane`,
+    /// which may be in another chunk. Lanes that do not exist read as anything: their mask is zero.
+    #[inline(always)]
+    fn distant<S: Simd>(
+        &self,
+        simd: S,
+        chunk: usize,
+        plane: usize,
+        lane: usize,
+        shift: isize,
+    ) -> S::f32s {
+        let n = S::f32s::LEN;
+        let begin = (chunk * self.width + lane) as isize + shift;
+        let (from, inside) =
+            (begin.div_euclid(self.width as isize), begin.rem_euclid(self.width as isize) as usize);
+        let at = |chunk: isize| self.first + chunk as usize * self.stride + plane;
+        let exists = |chunk: isize| (0..self.chunks as isize).contains(&chunk);
+        if inside + n <= self.width {
+            if !exists(from) {
+                return splat(simd, 0.0);
+            }
+            return load(simd, self.data, at(from) + inside);
+        }
+        S::f32s::from_fn(
+            simd,
+            #[inline(always)]
+            |i| {
+                let over = (inside + i) / self.width;
+                let chunk = from + over as isize;
+                if exists(chunk) { self.data[at(chunk) + (inside + i) % self.width] } else { 0.0 }
+            },
+        )
+    }
+}

@@ -1,0 +1,210 @@
+//! The untrained decoder G: one small convolutional network, shared by all emitters, that turns
+//! each emitter's latent into its SLF (the paper's deep-decoder architecture and its table of
+//! parameters).
+//!
+//! A block is a convolution without bias, upsampling, ReLU and normalisation with scale and offset;
+//! after the last block a 1 x 1 convolution without bias and the output function. Grids that the
+//! latent does not tile exactly are drawn larger and cropped; statistics are over the whole image.
+
+mod convolve;
+mod engine;
+mod lanes;
+mod plan;
+mod readout;
+pub mod reference;
+mod shape;
+mod upsample;
+mod vector;
+
+pub use plan::Workspace;
+pub use readout::Readout;
+pub use shape::{BlockLayout, Layout, Normalisation, Output, Padding, Shape, Upsampling};
+
+use fearless_simd::Level;
+
+use crate::error::InputError;
+use engine::Engine;
+use plan::Plan;
+
+/// Added to a variance before its root is taken (PyTorch's default).
+const VARIANCE_FLOOR: f64 = 1e-5;
+
+/// A decoder for one grid and number of emitters.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    shape: Shape,
+    layout: Layout,
+    rows: usize,
+    cols: usize,
+    emitters: usize,
+    latent: (usize, usize),
+    plan: Plan,
+    level: Level,
+}
+
+/// Activations from which on the work is shared among threads.
+const PARALLEL_FROM: usize = 1 << 18;
+
+impl Decoder {
+    /// # Errors
+    /// If an option is out of range or the grid smaller than 8 x 8.
+    pub fn new(
+        shape: &Shape,
+        rows: usize,
+        cols: usize,
+        emitters: usize,
+    ) -> Result<Self, InputError> {
+        shape.validate(rows, cols, emitters)?;
+        let layout = shape.layout(shape.blocks_on(rows, cols));
+        let latent = shape.latent_on(rows, cols);
+        let plan = Plan::new(shape, &layout, latent, emitters);
+        Ok(Self {
+            shape: *shape,
+            layout,
+            rows,
+            cols,
+            emitters,
+            latent,
+            plan,
+            level: Level::new(),
+        })
+    }
+
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    pub fn emitters(&self) -> usize {
+        self.emitters
+    }
+
+    /// Where each parameter lies.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Number of parameters, latents not counted.
+    pub fn parameters(&self) -> usize {
+        self.layout.parameters()
+    }
+
+    /// Rows and columns of one emitter's latent.
+    pub fn latent_dim(&self) -> (usize, usize) {
+        self.latent
+    }
+
+    /// Numbers in one emitter's latent.
+    pub fn latent_len(&self) -> usize {
+        self.latent.0 * self.latent.1
+    }
+
+    /// Room for the passes below.
+    pub fn workspace(&self) -> Workspace {
+        Workspace::new(&self.plan, self.engine().parallel, self.emitters * self.rows * self.cols)
+    }
+
+    /// Prepares to read the SLFs only at some cells, given by their row-major index. A cell may be
+    /// given more than once.
+    ///
+    /// # Errors
+    /// If a cell is off the grid.
+    pub fn readout(&self, cells: &[usize]) -> Result<Readout, InputError> {
+        Readout::new(self, cells)
+    }
+
+    /// Draws every emitter's SLF: see [`Workspace::slf`].
+    ///
+    /// `params` follows [`Decoder::layout`], `latents` is (emitter, row, column).
+    ///
+    /// # Panics
+    /// If a slice has the wrong length; so do the other passes.
+    pub fn forward(&self, params: &[f32], latents: &[f32], ws: &mut Workspace) {
+        self.check(params, latents);
+        let engine = self.engine();
+        engine.forward(params, latents, ws);
+        engine.read_all(params, (self.rows, self.cols), ws);
+    }
+
+    /// Draws the SLFs at the readout's cells only: see [`Workspace::slf_at`].
+    pub fn forward_at(
+        &self,
+        params: &[f32],
+        latents: &[f32],
+        readout: &Readout,
+        ws: &mut Workspace,
+    ) {
+        self.check(params, latents);
+        let engine = self.engine();
+        engine.forward(params, latents, ws);
+        engine.read_at(params, readout, ws);
+    }
+
+    /// Gradients of a loss whose gradient with respect to the SLFs of the last
+    /// [`forward`](Self::forward) is `upstream`. The gradients are overwritten.
+    pub fn backward(
+        &self,
+        params: &[f32],
+        upstream: &[f32],
+        ws: &mut Workspace,
+        grad_params: &mut [f32],
+        grad_latents: &mut [f32],
+    ) {
+        self.check(params, grad_latents);
+        assert_eq!(grad_params.len(), params.len(), "one gradient for each parameter");
+        assert_eq!(upstream.len(), ws.slf.len(), "one upstream gradient for each cell");
+        let engine = self.engine();
+        engine.write_all(upstream, (self.rows, self.cols), ws);
+        engine.backward(params, ws, grad_params, grad_latents);
+        ws.logit_gradient.fill(0.0);
+    }
+
+    /// The same for the SLFs of the last [`forward_at`](Self::forward_at), (emitter, cell).
+    pub fn backward_at(
+        &self,
+        params: &[f32],
+        readout: &Readout,
+        upstream: &[f32],
+        ws: &mut Workspace,
+        grad_params: &mut [f32],
+        grad_latents: &mut [f32],
+    ) {
+        self.check(params, grad_latents);
+        assert_eq!(grad_params.len(), params.len(), "one gradient for each parameter");
+        assert_eq!(upstream.len(), ws.slf_at.len(), "one upstream gradient for each cell");
+        let engine = self.engine();
+        engine.write_at(readout, upstream, ws);
+        engine.backward(params, ws, grad_params, grad_latents);
+        engine.clear_at(readout, ws);
+    }
+
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn engine(&self) -> Engine<'_> {
+        let (plan, rows) = (&self.plan, self.plan.last_phases.pow(2));
+        Engine {
+            shape: &self.shape,
+            layout: &self.layout,
+            plan,
+            level: self.level,
+            parallel: plan.lanes.total() * rows * plan.channels >= PARALLEL_FROM,
+        }
+    }
+
+    fn check(&self, params: &[f32], latents: &[f32]) {
+        assert_eq!(params.len(), self.parameters(), "parameters");
+        assert_eq!(latents.len(), self.emitters * self.latent_len(), "latents");
+    }
+}
+
+#[cfg(test)]
+mod tests;

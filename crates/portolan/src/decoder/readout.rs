@@ -1,0 +1,290 @@
+//! From the last activations to SLFs and back: everywhere, or only at the cells that a loss looks
+//! at. Normalisation and the 1 x 1 convolution are one weighted sum of activations per pixel.
+
+use fearless_simd::{dispatch, prelude::*};
+
+use super::Decoder;
+use super::engine::{Engine, each_chunk, tally_lanes};
+use super::lanes::Buffer;
+use super::plan::{PER_LANE, Tally, Workspace};
+use super::shape::Output;
+use crate::error::InputError;
+
+/// Cells at which SLFs are wanted; made by [`Decoder::readout`].
+#[derive(Clone, Debug)]
+pub struct Readout {
+    cells: usize,
+    /// Where each (emitter, cell) lies in a chunked plane buffer of one channel: chunk and place.
+    places: Vec<(u32, u32)>,
+}
+
+impl Readout {
+    pub(super) fn new(decoder: &Decoder, cells: &[usize]) -> Result<Self, InputError> {
+        let (rows, cols) = (decoder.rows(), decoder.cols());
+        let plan = decoder.plan();
+        let mut places = Vec::with_capacity(decoder.emitters() * cells.len());
+        for e in 0..decoder.emitters() {
+            for &cell in cells {
+                if cell >= rows * cols {
+                    return Err(InputError::Request(format!(
+                        "cell {cell} is off the {rows} x {cols} grid: give 0 to {}",
+                        rows * cols - 1
+                    )));
+                }
+                let (chunk, at) =
+                    plan.lanes.place(plan.last_phases, e, cell / cols, cell % cols);
+                places.push((chunk as u32, at as u32));
+            }
+        }
+        Ok(Self { cells: cells.len(), places })
+    }
+
+    /// Number of cells.
+    pub fn len(&self) -> usize {
+        self.cells
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.cells == 0
+    }
+}
+
+/// exp(x), relative error below 2e-7; x is held within (-87.3, 88.3).
+#[inline(always)]
+fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let splat = |value: f32| S::f32s::splat(simd, value);
+    let x = x.max(splat(-87.3)).min(splat(88.3));
+    let whole = (x * splat(std::f32::consts::LOG2_E)).round_ties_even();
+    // ln 2 in two parts, so that the first product is exact.
+    let r = whole.mul_add(splat(-0.693_359_4), x);
+    let r = whole.mul_add(splat(2.121_944_4e-4), r);
+    let mut p = splat(1.987_569_1e-4);
+    for c in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
+        p = p.mul_add(r, splat(c));
+    }
+    let p = (p * r).mul_add(r, r) + splat(1.0);
+    let power: S::i32s = whole.to_int();
+    p * ((power + 127) << 23).bitcast::<S::f32s>()
+}
+
+#[inline(always)]
+fn activate<S: Simd>(simd: S, output: Output, x: S::f32s) -> S::f32s {
+    match output {
+        Output::Exponential => exp(simd, x),
+        Output::Sigmoid => {
+            let one = S::f32s::splat(simd, 1.0);
+            one / (one + exp(simd, -x))
+        }
+    }
+}
+
+/// Derivative of the output at the value `s` it took.
+#[inline(always)]
+fn slope(output: Output, s: f32) -> f32 {
+    match output {
+        Output::Exponential => s,
+        Output::Sigmoid => s * (1.0 - s),
+    }
+}
+
+impl Engine<'_> {
+    /// Scale of channel `c` and the offset of all, for one lane, output weights included.
+    fn lane_scale(&self, params: &[f32], affine: &[f32], lane: usize, c: usize) -> (f32, f32) {
+        let width = self.plan.lanes.width;
+        let chunk = lane / width * PER_LANE * width * self.plan.channels;
+        let at = chunk + c * PER_LANE * width + lane % width;
+        let weight = params[self.layout.out.start + c];
+        (affine[at] * weight, affine[at + width] * weight)
+    }
+
+    pub(super) fn read_at(&self, params: &[f32], readout: &Readout, ws: &mut Workspace) {
+        let (plan, cells) = (self.plan, readout.cells);
+        let (channels, len) = (plan.channels, plan.last_len());
+        let row = cells.next_multiple_of(16);
+        let emitters = plan.lanes.emitters;
+        if ws.gathered.len() != (channels + 1) * emitters * row {
+            ws.gathered = Buffer::new((channels + 1) * emitters * row, 0);
+            ws.gathered_gradient = Buffer::new(emitters * row, 0);
+        }
+        ws.slf_at.resize(emitters * cells, 0.0);
+        let last = &ws.activations[plan.stages.len() - 1];
+        let affine = &ws.affine[plan.stages.len() - 1];
+        let (logits, gathered) = ws.gathered.split_at_mut(emitters * row);
+        for (e, places) in readout.places.chunks_exact(cells.max(1)).enumerate() {
+            let logits = &mut logits[e * row..(e + 1) * row];
+            let lane = plan.lanes.first_lane(e);
+            let offset: f32 =
+                (0..channels).map(|c| self.lane_scale(params, affine, lane, c).1).sum();
+            logits.fill(offset);
+            for c in 0..channels {
+                let to = &mut gathered[(c * emitters + e) * row..][..row];
+                for (to, &(chunk, at)) in to.iter_mut().zip(places) {
+                    *to = last[(chunk as usize * channels + c) * len + at as usize];
+                }
+                let (scale, _) = self.lane_scale(params, affine, lane, c);
+                logits.iter_mut().zip(to).for_each(|(l, v)| *l += scale * *v);
+            }
+        }
+        dispatch!(self.level, simd => apply(simd, self.shape.output, logits));
+        for (to, from) in ws.slf_at.chunks_exact_mut(cells.max(1)).zip(logits.chunks_exact(row)) {
+            to.copy_from_slice(&from[..cells]);
+        }
+    }
+
+    /// Gradient of the logits and the tallies of the last block, from `upstream` at the cells.
+    pub(super) fn write_at(&self, readout: &Readout, upstream: &[f32], ws: &mut Workspace) {
+        let (plan, cells) = (self.plan, readout.cells);
+        let (channels, len) = (plan.channels, plan.last_len());
+        let row = cells.next_multiple_of(16);
+        let emitters = plan.lanes.emitters;
+        let gathered = &ws.gathered[emitters * row..];
+        let moments = &ws.moments[plan.stages.len() - 1];
+        ws.tallies.fill(Tally::default());
+        for e in 0..emitters {
+            let g = e * plan.groups / emitters;
+            let d = &mut ws.gathered_gradient[e * row..(e + 1) * row];
+            for i in 0..cells {
+                let k = e * cells + i;
+                d[i] = upstream[k] * slope(self.shape.output, ws.slf_at[k]);
+                let (chunk, at) = readout.places[k];
+                ws.logit_gradient[chunk as usize * len + at as usize] += d[i];
+            }
+            let plain: f64 = dispatch!(self.level, simd => total(simd, d, |_| 1.0));
+            for c in 0..channels {
+                let v = &gathered[(c * emitters + e) * row..][..row];
+                let mean = moments[g * channels + c].mean as f32;
+                let tally = &mut ws.tallies[g * channels + c];
+                tally.plain += plain;
+                tally.scaled += dispatch!(self.level, simd => total(simd, d, |i| v[i] - mean));
+            }
+        }
+    }
+
+    /// The gradient of the logits is zero again where [`Engine::write_at`] wrote.
+    pub(super) fn clear_at(&self, readout: &Readout, ws: &mut Workspace) {
+        let len = self.plan.last_len();
+        for &(chunk, at) in &readout.places {
+            ws.logit_gradient[chunk as usize * len + at as usize] = 0.0;
+        }
+    }
+
+    pub(super) fn read_all(
+        &self,
+        params: &[f32],
+        (rows, cols): (usize, usize),
+        ws: &mut Workspace,
+    ) {
+        let plan = self.plan;
+        let (lanes, channels, len) = (&plan.lanes, plan.channels, plan.last_len());
+        if ws.logits.len() != lanes.chunks * len {
+            ws.logits = Buffer::new(lanes.chunks * len, 0);
+        }
+        ws.slf.resize(lanes.emitters * rows * cols, 0.0);
+        let last = &ws.activations[plan.stages.len() - 1];
+        let affine = &ws.affine[plan.stages.len() - 1];
+        let weights = &params[self.layout.out.clone()];
+        each_chunk(self.parallel, lanes.chunks, [&mut ws.logits[..]], &|chunk, [logits]| {
+            let v = &last[chunk * channels * len..][..channels * len];
+            let stride = PER_LANE * lanes.width * channels;
+            let affine = &affine[chunk * stride..][..stride];
+            dispatch!(self.level, simd => {
+                weigh(simd, lanes.width, weights, affine, v, logits);
+                apply(simd, self.shape.output, logits);
+            });
+        });
+        let (logits, phases) = (&ws.logits, plan.last_phases);
+        each_chunk(self.parallel, lanes.emitters, [&mut ws.slf[..]], &|e, [slf]| {
+            for (i, slf) in slf.chunks_exact_mut(cols).enumerate() {
+                for (q, slf) in slf.chunks_mut(phases).enumerate() {
+                    let (chunk, at) = lanes.place(phases, e, i, q * phases);
+                    let from = &logits[chunk * len + at..];
+                    for (slf, value) in slf.iter_mut().zip(from.iter().step_by(lanes.width)) {
+                        *slf = *value;
+                    }
+                }
+            }
+        });
+    }
+
+    pub(super) fn write_all(
+        &self,
+        upstream: &[f32],
+        (rows, cols): (usize, usize),
+        ws: &mut Workspace,
+    ) {
+        let plan = self.plan;
+        let (lanes, channels, len) = (&plan.lanes, plan.channels, plan.last_len());
+        let phases = plan.last_phases;
+        for e in 0..lanes.emitters {
+            for i in 0..rows {
+                let first = (e * rows + i) * cols;
+                for j in 0..cols {
+                    let (chunk, at) = lanes.place(phases, e, i, j);
+                    ws.logit_gradient[chunk * len + at] =
+                        upstream[first + j] * slope(self.shape.output, ws.slf[first + j]);
+                }
+            }
+        }
+        let (d, last) = (&ws.logit_gradient, &ws.activations[plan.stages.len() - 1]);
+        let affine = &ws.affine[plan.stages.len() - 1];
+        let stride = PER_LANE * lanes.width * channels;
+        each_chunk(self.parallel, lanes.chunks, [&mut ws.sums[..]], &|chunk, [sums]| {
+            let v = &last[chunk * channels * len..][..channels * len];
+            let affine = &affine[chunk * stride..][..stride];
+            let d = &d[chunk * len..][..len];
+            dispatch!(self.level, simd => tally_lanes(simd, lanes.width, len, affine, v, d, sums));
+        });
+        self.tally(ws);
+    }
+}
+
+/// Sum of d[i] f(i).
+#[inline(always)]
+fn total<S: Simd>(simd: S, d: &[f32], f: impl Fn(usize) -> f32) -> f64 {
+    let _ = simd;
+    let mut parts = [0.0f32; 16];
+    for (k, d) in d.chunks_exact(16).enumerate() {
+        for (i, part) in parts.iter_mut().enumerate() {
+            *part += d[i] * f(16 * k + i);
+        }
+    }
+    parts.iter().map(|&p| f64::from(p)).sum()
+}
+
+#[inline(always)]
+fn apply<S: Simd>(simd: S, output: Output, values: &mut [f32]) {
+    for chunk in values.chunks_exact_mut(S::f32s::LEN) {
+        activate(simd, output, S::f32s::from_slice(simd, chunk)).store_slice(chunk);
+    }
+}
+
+/// Logits of one chunk.
+#[inline(always)]
+fn weigh<S: Simd>(
+    simd: S,
+    width: usize,
+    weights: &[f32],
+    affine: &[f32],
+    v: &[f32],
+    logits: &mut [f32],
+) {
+    let n = S::f32s::LEN;
+    let len = logits.len();
+    for lane in (0..width).step_by(n) {
+        let read = |c: usize, k: usize| {
+            S::f32s::from_slice(simd, &affine[(c * PER_LANE + k) * width + lane..][..n])
+        };
+        let mut offset = S::f32s::splat(simd, 0.0);
+        for (c, w) in weights.iter().enumerate() {
+            offset += read(c, 1) * *w;
+        }
+        for at in (lane..len).step_by(width) {
+            let mut sum = offset;
+            for (c, w) in weights.iter().enumerate() {
+                let v = S::f32s::from_slice(simd, &v[c * len + at..][..n]);
+                sum = v.mul_add(read(c, 0) * *w, sum);
+            }
+            sum.store_slice(&mut logits[at..at + n]);
+        }
+    }
+}

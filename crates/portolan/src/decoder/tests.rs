@@ -1,0 +1,243 @@
+//! The reference against PyTorch and finite differences; the fast path against the reference.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::fixture;
+
+/// Parameters, latents and the same of a fixture's `prefix`ed arrays.
+fn from_fixture(decoder: &Decoder, name: &str, prefix: &str) -> (Vec<f64>, Vec<f64>) {
+    let data = fixture::load(name);
+    let get = |key: String| data[&format!("{prefix}{key}")].1.clone();
+    let mut params = vec![0.0; decoder.parameters()];
+    for (b, block) in decoder.layout().blocks.iter().enumerate() {
+        params[block.conv.clone()].copy_from_slice(&get(format!("conv{b}")));
+        params[block.gamma.clone()].copy_from_slice(&get(format!("gamma{b}")));
+        params[block.beta.clone()].copy_from_slice(&get(format!("beta{b}")));
+    }
+    params[decoder.layout().out.clone()].copy_from_slice(&get("out".into()));
+    (params, get("z".into()))
+}
+
+/// Largest difference over the norm of what is expected.
+fn distance<A: Copy + Into<f64>>(found: &[A], expected: &[f64]) -> f64 {
+    assert_eq!(found.len(), expected.len());
+    let norm = expected.iter().map(|x| x * x).sum::<f64>().sqrt();
+    let worst = found.iter().zip(expected).map(|(&f, e)| (f.into() - e).abs()).fold(0.0, f64::max);
+    worst / norm.max(1e-30)
+}
+
+fn fixtures() -> [(&'static str, Decoder); 2] {
+    [("decoder_reflect", Padding::Reflect), ("decoder_zero", Padding::Zero)].map(
+        |(name, padding)| {
+            (name, Decoder::new(&Shape { padding, ..Shape::default() }, 64, 64, 3).unwrap())
+        },
+    )
+}
+
+#[test]
+fn reference_agrees_with_pytorch() {
+    for (name, decoder) in fixtures() {
+        let data = fixture::load(name);
+        let (params, latents) = from_fixture(&decoder, name, "");
+        let (dparams, dlatents) = from_fixture(&decoder, name, "grad_");
+        let tape = reference::forward(&decoder, &params, &latents);
+        assert!(distance(&tape.slf, &data["slf"].1) < 1e-10);
+        let grad = reference::backward(&decoder, &params, &tape, &data["upstream"].1);
+        for block in &decoder.layout().blocks {
+            for part in [&block.conv, &block.gamma, &block.beta] {
+                let off = distance(&grad.params[part.clone()], &dparams[part.clone()]);
+                assert!(off < 1e-9, "{name} {part:?} {off}");
+            }
+        }
+        let out = decoder.layout().out.clone();
+        assert!(distance(&grad.params[out.clone()], &dparams[out]) < 1e-9);
+        assert!(distance(&grad.latents, &dlatents) < 1e-9);
+    }
+}
+
+/// Repeatable numbers in (-1, 1).
+fn noise(len: usize, seed: u64) -> Vec<f64> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..len)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        })
+        .collect()
+}
+
+/// A random start that keeps activations of order one.
+fn start(decoder: &Decoder, seed: u64) -> (Vec<f64>, Vec<f64>) {
+    let mut params = noise(decoder.parameters(), seed);
+    for block in &decoder.layout().blocks {
+        let fan = (block.inputs * decoder.shape().kernel.pow(2)) as f64;
+        params[block.conv.clone()].iter_mut().for_each(|w| *w *= (6.0 / fan).sqrt());
+        params[block.gamma.clone()].iter_mut().for_each(|g| *g = 1.0 + 0.3 * *g);
+        params[block.beta.clone()].iter_mut().for_each(|b| *b *= 0.3);
+    }
+    (params, noise(decoder.latent_len() * decoder.emitters(), seed + 1))
+}
+
+fn any_shape() -> impl Strategy<Value = Shape> {
+    (
+        1usize..=5,
+        1usize..=7,
+        1usize..=7,
+        prop::sample::select(vec![Upsampling::Bilinear, Upsampling::Nearest, Upsampling::None]),
+        prop::sample::select(vec![
+            Normalisation::Batch,
+            Normalisation::PerSample,
+            Normalisation::None,
+        ]),
+        prop::sample::select(vec![Padding::Reflect, Padding::Zero]),
+        prop::sample::select(vec![Output::Sigmoid, Output::Exponential]),
+    )
+        .prop_map(|(blocks, channels, kernel, upsampling, normalisation, padding, output)| Shape {
+            blocks,
+            channels,
+            kernel,
+            upsampling,
+            normalisation,
+            padding,
+            output,
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn reference_gradient_is_the_finite_difference(
+        shape in any_shape(), rows in 8usize..14, cols in 8usize..14, emitters in 1usize..3, seed in 0u64..1000
+    ) {
+        let shape = Shape { blocks: shape.blocks.min(3), channels: shape.channels.min(3), ..shape };
+        let decoder = Decoder::new(&shape, rows, cols, emitters).unwrap();
+        let (params, latents) = start(&decoder, seed);
+        let upstream = noise(emitters * rows * cols, seed + 2);
+        let loss = |params: &[f64], latents: &[f64]| -> f64 {
+            let slf = reference::forward(&decoder, params, latents).slf;
+            slf.iter().zip(&upstream).map(|(s, u)| s * u).sum()
+        };
+        let tape = reference::forward(&decoder, &params, &latents);
+        let grad = reference::backward(&decoder, &params, &tape, &upstream);
+        // A direction, rather than each coordinate: a kink of the ReLU then matters little.
+        let (along, beside) = (noise(params.len(), seed + 3), noise(latents.len(), seed + 4));
+        let expected: f64 = grad.params.iter().zip(&along).map(|(g, d)| g * d).sum::<f64>()
+            + grad.latents.iter().zip(&beside).map(|(g, d)| g * d).sum::<f64>();
+        let shifted = |h: f64| {
+            let p: Vec<f64> = params.iter().zip(&along).map(|(p, d)| p + h * d).collect();
+            let z: Vec<f64> = latents.iter().zip(&beside).map(|(z, d)| z + h * d).collect();
+            loss(&p, &z)
+        };
+        let h = 1e-7;
+        let found = (shifted(h) - shifted(-h)) / (2.0 * h);
+        let scale = expected.abs().max(loss(&params, &latents).abs()).max(1e-3);
+        prop_assert!((found - expected).abs() < 1e-4 * scale, "{found} {expected}");
+    }
+}
+
+/// The fast path's SLFs and gradients, dense or at `cells`.
+fn fast(
+    decoder: &Decoder,
+    params: &[f64],
+    latents: &[f64],
+    upstream: &[f64],
+    cells: Option<&[usize]>,
+) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
+    let narrow = |x: &[f64]| x.iter().map(|&x| x as f32).collect::<Vec<f32>>();
+    let (params, latents, upstream) = (narrow(params), narrow(latents), narrow(upstream));
+    let (mut dparams, mut dlatents) = (vec![9.0; params.len()], vec![9.0; latents.len()]);
+    let mut ws = decoder.workspace();
+    match cells {
+        None => {
+            decoder.forward(&params, &latents, &mut ws);
+            decoder.backward(&params, &upstream, &mut ws, &mut dparams, &mut dlatents);
+            (ws.slf().to_vec(), dparams, dlatents)
+        }
+        Some(cells) => {
+            let at = decoder.readout(cells).unwrap();
+            decoder.forward_at(&params, &latents, &at, &mut ws);
+            decoder.backward_at(&params, &at, &upstream, &mut ws, &mut dparams, &mut dlatents);
+            (ws.slf_at().to_vec(), dparams, dlatents)
+        }
+    }
+}
+
+#[test]
+fn fast_path_agrees_with_pytorch() {
+    for (name, decoder) in fixtures() {
+        let data = fixture::load(name);
+        let (params, latents) = from_fixture(&decoder, name, "");
+        let (dparams, dlatents) = from_fixture(&decoder, name, "grad_");
+        let upstream = &data["upstream"].1;
+        let (slf, dp, dz) = fast(&decoder, &params, &latents, upstream, None);
+        assert!(distance(&slf, &data["slf"].1) < 1e-5, "{}", distance(&slf, &data["slf"].1));
+        for block in &decoder.layout().blocks {
+            for part in [&block.conv, &block.gamma, &block.beta] {
+                let off = distance(&dp[part.clone()], &dparams[part.clone()]);
+                assert!(off < 1e-4, "{name} {part:?} {off}");
+            }
+        }
+        let out = decoder.layout().out.clone();
+        assert!(distance(&dp[out.clone()], &dparams[out]) < 1e-4);
+        assert!(distance(&dz, &dlatents) < 1e-4);
+    }
+}
+
+/// Compares dense and sparse passes with the reference.
+fn agree(decoder: &Decoder, seed: u64) {
+    let (params, latents) = start(decoder, seed);
+    let upstream = noise(decoder.emitters() * decoder.rows() * decoder.cols(), seed + 2);
+    let tape = reference::forward(decoder, &params, &latents);
+    let grad = reference::backward(decoder, &params, &tape, &upstream);
+    let check = |what: &str, found: &[f32], expected: &[f64], limit: f64| {
+        let off = distance(found, expected);
+        assert!(off < limit, "{what} {off} {:?} {}x{}", decoder.shape(), decoder.rows(), decoder.cols());
+    };
+    let (slf, dp, dz) = fast(decoder, &params, &latents, &upstream, None);
+    check("slf", &slf, &tape.slf, 1e-4);
+    check("params", &dp, &grad.params, 1e-4);
+    check("latents", &dz, &grad.latents, 1e-4);
+
+    let n = decoder.rows() * decoder.cols();
+    let cells: Vec<usize> = (0..n).step_by(7).chain([0, n - 1, 5, 5]).collect();
+    let pick = |x: &[f64]| -> Vec<f64> {
+        x.chunks_exact(n).flat_map(|x| cells.iter().map(|&c| x[c])).collect()
+    };
+    let weights = pick(&upstream);
+    let mut sparse = vec![0.0; upstream.len()];
+    for (k, w) in weights.iter().enumerate() {
+        sparse[k / cells.len() * n + cells[k % cells.len()]] += w;
+    }
+    let grad = reference::backward(decoder, &params, &tape, &sparse);
+    let (slf, dp, dz) = fast(decoder, &params, &latents, &weights, Some(&cells));
+    check("slf at cells", &slf, &pick(&tape.slf), 1e-4);
+    check("params from cells", &dp, &grad.params, 1e-4);
+    check("latents from cells", &dz, &grad.latents, 1e-4);
+}
+
+#[test]
+fn fast_path_agrees_on_many_grids() {
+    for (rows, cols) in [(8, 8), (34, 14), (40, 27), (100, 64), (9, 31), (64, 64)] {
+        for emitters in [1, 2, 5] {
+            for padding in [Padding::Reflect, Padding::Zero] {
+                let shape = Shape { padding, ..Shape::default() };
+                agree(&Decoder::new(&shape, rows, cols, emitters).unwrap(), 11);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn fast_path_agrees_for_every_shape(
+        shape in any_shape(), rows in 8usize..40, cols in 8usize..40, emitters in 1usize..6, seed in 0u64..1000
+    ) {
+        agree(&Decoder::new(&shape, rows, cols, emitters).unwrap(), seed);
+    }
+}

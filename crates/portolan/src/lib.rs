@@ -2,7 +2,10 @@
 
 pub mod error;
 pub mod estimate;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod grid;
+pub mod likelihood;
 pub mod link;
 pub mod map;
 pub mod quantiser;

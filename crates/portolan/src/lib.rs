@@ -10,6 +10,7 @@ pub mod link;
 pub mod map;
 pub mod quantiser;
 pub mod readings;
+pub mod unmix;
 
 pub use error::{EstimateError, InputError};
 pub use estimate::{Context, Emitters, Estimate, Estimator, Progress};

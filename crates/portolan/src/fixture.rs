@@ -5,7 +5,7 @@ use std::io::Read;
 
 /// Every array of a fixture by name: shape and values.
 pub fn load(name: &str) -> HashMap<String, (Vec<usize>, Vec<f64>)> {
-    let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/tests/fixtures/{name}.npz", env!("CARGO_MANIFEST_DIR"));
     let mut archive = zip::ZipArchive::new(std::fs::File::open(path).unwrap()).unwrap();
     (0..archive.len())
         .map(|i| {

@@ -29,6 +29,7 @@ pub mod estimate;
 pub(crate) mod fixture;
 pub mod gaussian_process;
 pub mod grid;
+pub mod likelihood;
 mod linalg;
 pub mod link;
 pub mod map;
@@ -37,6 +38,7 @@ pub mod readings;
 pub mod score;
 pub mod sense;
 pub mod simulate;
+pub mod unmix;
 
 pub use error::{EstimateError, InputError};
 pub use estimate::{Context, Emitters, Estimate, Estimator, Progress};

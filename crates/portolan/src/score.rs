@@ -255,7 +255,7 @@ mod tests {
     /// `ssim.npz` was made by scikit-image.
     #[test]
     fn equal_to_scikit_image() {
-        let fixture = load("ssim.npz");
+        let fixture = load("ssim");
         let get = |name: &str| fixture[name].1.clone();
         let image = |name: &str| {
             let (shape, data) = &fixture[name];

@@ -239,7 +239,7 @@ mod tests {
     /// `thin_plate.npz` was made by SciPy's RBFInterpolator.
     #[test]
     fn equal_to_scipy() {
-        let fixture = load("thin_plate.npz");
+        let fixture = load("thin_plate");
         let cells: Vec<Cell> =
             fixture["at"].1.chunks(2).map(|p| Cell::new(p[0] as usize, p[1] as usize)).collect();
         let values = fixture["values"].1.clone();

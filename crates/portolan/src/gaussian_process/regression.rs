@@ -201,7 +201,7 @@ mod tests {
     /// `kriging.npz` was made by PyKrige; it treats the nugget as part of the field.
     #[test]
     fn equal_to_pykrige() {
-        let fixture = load("kriging.npz");
+        let fixture = load("kriging");
         let get = |name: &str| fixture[name].1.clone();
         let grid = Grid::new(64, 64, 1.0).unwrap();
         let cells = fixture_cells(&get("at"));

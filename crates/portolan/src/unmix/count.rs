@@ -1,0 +1,142 @@
+//! How many emitters the readings speak for. Without noise: the numerical rank of the scaled
+//! readings, read off the pivots of successive projection (a pivoted QR factorisation). With noise
+//! or levels: held-out entries (Wold 1978; Owen and Perry 2009) are predicted with 1, 2, ...
+//! emitters, and the fewest that predict about as well as the best are taken.
+
+use ndarray::Array2;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::{UnmixOptions, check, equilibrate, scale, sensors_without_gaps, vertices};
+use crate::error::EstimateError;
+use crate::link::Link;
+
+/// More emitters than this are never proposed.
+pub const MOST: usize = 12;
+/// What is left outside the subspace of exact readings, relative to all, and to the last pivot.
+const RANK_LEFT: f64 = 1e-9;
+const RANK_GAP: f64 = 1e-4;
+/// Shares of the entries that take turns to be held out.
+const FOLDS: usize = 8;
+/// Folds that are used: more cost time and decide little.
+const USED_FOLDS: usize = 3;
+/// An emitter must lower the held-out error by this share to be believed.
+const WORTH: f64 = 0.03;
+
+/// The number of emitters and what speaks for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Count {
+    pub emitters: usize,
+    pub evidence: Evidence,
+}
+
+/// Why a number of emitters was chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Evidence {
+    /// Exact readings: the largest share of any band's signal that 0, 1, 2, ... emitters leave.
+    Rank { left: Vec<f64> },
+    /// Other readings: root mean square error of held-out ln(x + a) with 1, 2, ... emitters.
+    HeldOut { error: Vec<f64> },
+}
+
+/// Estimates the number of emitters from readings (sensors x bands, linear power, NaN = gap): 1 to
+/// the least of sensors, bands and [`MOST`].
+pub fn count(readings_power: &Array2<f64>, seed: u64) -> Result<Count, EstimateError> {
+    check(readings_power, 1, &UnmixOptions::default())?;
+    let (sensors, bands) = readings_power.dim();
+    let power: Vec<f64> = readings_power.iter().copied().collect();
+    let most = MOST.min(sensors).min(bands);
+    if let Some(count) = exact_rank(&power, bands, most) {
+        return Ok(count);
+    }
+    Ok(held_out(&power, bands, most, seed))
+}
+
+fn exact_rank(power: &[f64], bands: usize, most: usize) -> Option<Count> {
+    let whole = sensors_without_gaps(power, bands);
+    if whole.is_empty() {
+        return None;
+    }
+    let mut data: Vec<f64> =
+        whole.iter().flat_map(|&n| power[n * bands..(n + 1) * bands].iter().copied()).collect();
+    let (rows, columns) = equilibrate(&data, bands, 0.0);
+    scale(&mut data, &rows, &columns);
+    // A rank that uses up all sensors or bands is no finding: noise has it too.
+    let limit = most.min(whole.len().saturating_sub(1)).min(bands - usize::from(bands > 1));
+    let left = vertices::pick(bands, whole.len(), limit, |n, k| data[n * bands + k]).left;
+    let emitters = (1..left.len())
+        .find(|&r| left[r] < RANK_LEFT * left[0] && left[r] < RANK_GAP * left[r - 1])?;
+    Some(Count { emitters, evidence: Evidence::Rank { left: left[..=emitters].to_vec() } })
+}
+
+fn held_out(power: &[f64], bands: usize, most: usize, seed: u64) -> Count {
+    let link = Link::choose(power.iter().copied());
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let fold: Vec<usize> = power.iter().map(|_| rng.random_range(0..FOLDS)).collect();
+    let options = UnmixOptions { starts: 2, rounds: 60, polish_rounds: 8, ..Default::default() };
+    let mut error: Vec<f64> = Vec::new();
+    for rank in 1..=most {
+        let (mut sum, mut total) = (0.0, 0usize);
+        for used in 0..USED_FOLDS {
+            let mut seen = power.to_vec();
+            let held = (0..seen.len()).filter(|&i| fold[i] == used && !power[i].is_nan());
+            let held: Vec<usize> = held.collect();
+            held.iter().for_each(|&i| seen[i] = f64::NAN);
+            let fitted = super::unmix_noisy(&seen, bands, rank, link.offset(), &options, seed);
+            for &i in &held {
+                let model = fitted.model(i / bands, i % bands);
+                sum += (link.apply(power[i]) - link.apply(model)).powi(2);
+                total += 1;
+            }
+        }
+        error.push((sum / total.max(1) as f64).sqrt());
+        let best = error.iter().copied().fold(f64::INFINITY, f64::min);
+        // Three in a row without a gain: more will only fit the noise.
+        if rank >= 3 && error[rank - 3..].iter().all(|e| *e > 1.001 * best) {
+            break;
+        }
+    }
+    let best = error.iter().copied().fold(f64::INFINITY, f64::min);
+    let good = error.iter().position(|e| *e <= (1.0 + WORTH) * best).unwrap_or(0);
+    Count { emitters: good + 1, evidence: Evidence::HeldOut { error } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::simulated::simulate;
+    use super::*;
+
+    #[test]
+    fn the_rank_of_exact_readings_is_found() {
+        for emitters in [1, 2, 5, 8] {
+            let truth = simulate(82, emitters, 64, 3);
+            let count = count(&truth.power, 0).unwrap();
+            assert_eq!(count.emitters, emitters);
+            let Evidence::Rank { left } = count.evidence else { panic!("noise was seen") };
+            assert_eq!(left.len(), emitters + 1);
+        }
+    }
+
+    #[test]
+    fn relative_noise_is_told_from_emitters() {
+        for emitters in [1, 3] {
+            let truth = simulate(120, emitters, 48, 5);
+            let mut rng = ChaCha8Rng::seed_from_u64(1);
+            let noisy = truth.power.mapv(|x| x * rng.random_range(0.8..1.2));
+            let count = count(&noisy, 0).unwrap();
+            assert_eq!(count.emitters, emitters, "{:?}", count.evidence);
+        }
+    }
+
+    #[test]
+    fn odd_readings_have_a_count() {
+        assert_eq!(count(&Array2::from_elem((5, 1), 2.0), 0).unwrap().emitters, 1);
+        assert_eq!(count(&Array2::from_elem((6, 7), 0.1), 0).unwrap().emitters, 1);
+        let mut sparse = Array2::from_elem((4, 3), f64::NAN);
+        sparse[[0, 0]] = 1.0;
+        sparse[[1, 1]] = 2.0;
+        sparse[[3, 2]] = 3.0;
+        assert!((1..=3).contains(&count(&sparse, 0).unwrap().emitters));
+        assert!(count(&Array2::zeros((4, 3)), 0).is_err());
+    }
+}

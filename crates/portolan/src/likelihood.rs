@@ -193,6 +193,13 @@ impl Probit {
         Self { edges, sigma }
     }
 
+    /// As [`Probit::new`], for means of ln((x + a) / unit): edges lowered by `ln_unit`.
+    pub fn shifted(quantiser: &Quantiser, ln_unit: f64) -> Self {
+        let mut probit = Self::new(quantiser);
+        probit.edges.iter_mut().for_each(|edge| *edge -= ln_unit);
+        probit
+    }
+
     /// The deviation in use, floor included.
     pub fn sigma(&self) -> f64 {
         self.sigma

@@ -58,16 +58,7 @@ impl Decoder {
         let layout = shape.layout(shape.blocks_on(rows, cols));
         let latent = shape.latent_on(rows, cols);
         let plan = Plan::new(shape, &layout, latent, emitters);
-        Ok(Self {
-            shape: *shape,
-            layout,
-            rows,
-            cols,
-            emitters,
-            latent,
-            plan,
-            level: Level::new(),
-        })
+        Ok(Self { shape: *shape, layout, rows, cols, emitters, latent, plan, level: Level::new() })
     }
 
     pub fn shape(&self) -> &Shape {

@@ -31,8 +31,7 @@ impl Readout {
                         rows * cols - 1
                     )));
                 }
-                let (chunk, at) =
-                    plan.lanes.place(plan.last_phases, e, cell / cols, cell % cols);
+                let (chunk, at) = plan.lanes.place(plan.last_phases, e, cell / cols, cell % cols);
                 places.push((chunk as u32, at as u32));
             }
         }

@@ -95,14 +95,8 @@ fn any_shape() -> impl Strategy<Value = Shape> {
         prop::sample::select(vec![Padding::Reflect, Padding::Zero]),
         prop::sample::select(vec![Output::Sigmoid, Output::Exponential]),
     )
-        .prop_map(|(blocks, channels, kernel, upsampling, normalisation, padding, output)| Shape {
-            blocks,
-            channels,
-            kernel,
-            upsampling,
-            normalisation,
-            padding,
-            output,
+        .prop_map(|(blocks, channels, kernel, upsampling, normalisation, padding, output)| {
+            Shape { blocks, channels, kernel, upsampling, normalisation, padding, output }
         })
 }
 
@@ -195,7 +189,13 @@ fn agree(decoder: &Decoder, seed: u64) {
     let grad = reference::backward(decoder, &params, &tape, &upstream);
     let check = |what: &str, found: &[f32], expected: &[f64], limit: f64| {
         let off = distance(found, expected);
-        assert!(off < limit, "{what} {off} {:?} {}x{}", decoder.shape(), decoder.rows(), decoder.cols());
+        assert!(
+            off < limit,
+            "{what} {off} {:?} {}x{}",
+            decoder.shape(),
+            decoder.rows(),
+            decoder.cols()
+        );
     };
     let (slf, dp, dz) = fast(decoder, &params, &latents, &upstream, None);
     check("slf", &slf, &tape.slf, 1e-4);

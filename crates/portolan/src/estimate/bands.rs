@@ -42,6 +42,12 @@ impl Scale {
         Ok(Self { log, offset })
     }
 
+    /// For methods that always work in ln(x + a).
+    pub fn log_from_options(options: &Options) -> Result<Self, InputError> {
+        let offset = options.number("offset", f64::MIN_POSITIVE..f64::INFINITY)?;
+        Ok(Self { log: true, offset })
+    }
+
     /// The link for these readings; None in linear power.
     pub fn link(&self, readings: &Readings, power: &Array2<f64>) -> Option<Link> {
         self.log.then(|| match (self.offset, readings.values()) {

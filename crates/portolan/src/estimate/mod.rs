@@ -11,6 +11,7 @@ mod options;
 mod progress;
 mod register;
 mod thin_plate;
+mod unn;
 
 pub use options::{OptionSpec, Options};
 pub use progress::Progress;

@@ -1,6 +1,6 @@
 //! The register of methods: a new method is one file and one line here.
 
-use super::{Estimator, OptionSpec, Options, auto, idw, kriging, linear, nearest, thin_plate};
+use super::{Estimator, OptionSpec, Options, auto, idw, kriging, linear, nearest, thin_plate, unn};
 use crate::error::InputError;
 
 type Build = fn(&Options) -> Result<Box<dyn Estimator>, InputError>;
@@ -79,6 +79,12 @@ const METHODS: &[Method] = &[
         summary: "ordinary or universal kriging, hyperparameters fitted, with a spread",
         options: kriging::OPTIONS,
         build: kriging::build,
+    },
+    Method {
+        name: "unn",
+        summary: "the paper's domain-factored untrained decoder",
+        options: unn::OPTIONS,
+        build: unn::build,
     },
     Method {
         name: "auto",

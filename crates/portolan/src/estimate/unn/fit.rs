@@ -1,0 +1,219 @@
+//! The paper's algorithm 1: Adam on the network, the latents and the PSDs together, PSDs projected
+//! onto non-negative values after every step.
+
+use super::misfit::Misfit;
+use crate::adam::Adam;
+use crate::decoder::{Decoder, Readout, Workspace};
+use crate::error::EstimateError;
+use crate::estimate::Progress;
+use crate::likelihood::Likelihood;
+
+/// Everything that is fitted.
+#[derive(Clone, Debug)]
+pub(super) struct Unknowns {
+    /// The network, as [`Decoder::layout`] says.
+    pub params: Vec<f32>,
+    /// Emitters x latent.
+    pub latents: Vec<f32>,
+    /// Emitters x padded bands.
+    pub psd: Vec<f32>,
+}
+
+/// Weights of the squared norms in the objective.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Penalties {
+    pub latent: f64,
+    pub psd: f64,
+    pub network: f64,
+}
+
+/// How the learning rates go from the first iteration to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Schedule {
+    /// As given, throughout: the paper's.
+    Constant,
+    /// Half a cosine down to a hundredth.
+    Cosine,
+}
+
+impl Schedule {
+    pub fn factor(self, iteration: usize, iterations: usize) -> f64 {
+        match self {
+            Schedule::Constant => 1.0,
+            Schedule::Cosine => {
+                let t = iteration as f64 / iterations.max(1) as f64;
+                0.01 + 0.99 * 0.5 * (1.0 + (std::f64::consts::PI * t).cos())
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct FitOptions {
+    pub iterations: usize,
+    /// Stop once the relative change of the loss stays below this; 0 = never.
+    pub tolerance: f64,
+    pub rate_network: f64,
+    pub rate_psd: f64,
+    pub penalties: Penalties,
+    pub schedule: Schedule,
+}
+
+/// Iterations in a row that must change little before the fit stops early.
+const CALM: usize = 5;
+
+/// A decoder bound to readings: evaluates the objective and descends it without allocating.
+pub(super) struct Fit<'a, L: Likelihood<f32>> {
+    decoder: &'a Decoder,
+    readout: &'a Readout,
+    misfit: Misfit<L>,
+    workspace: Workspace,
+    pub gradient: Unknowns,
+    grad_slf: Vec<f32>,
+}
+
+impl<'a, L: Likelihood<f32>> Fit<'a, L> {
+    pub fn new(decoder: &'a Decoder, readout: &'a Readout, misfit: Misfit<L>) -> Self {
+        let gradient = Unknowns {
+            params: vec![0.0; decoder.parameters()],
+            latents: vec![0.0; decoder.emitters() * decoder.latent_len()],
+            psd: vec![0.0; decoder.emitters() * misfit.padded()],
+        };
+        let grad_slf = vec![0.0; decoder.emitters() * misfit.sensors()];
+        Self { decoder, readout, misfit, workspace: decoder.workspace(), gradient, grad_slf }
+    }
+
+    /// Misfit and penalty at a point; their gradient is left in `self.gradient`.
+    pub fn evaluate(&mut self, at: &Unknowns, penalties: &Penalties) -> (f64, f64) {
+        let Unknowns { params, latents, psd } = &mut self.gradient;
+        self.decoder.forward_at(&at.params, &at.latents, self.readout, &mut self.workspace);
+        let slf = self.workspace.slf_at();
+        let misfit = self.misfit.gradient(slf, &at.psd, &mut self.grad_slf, psd);
+        self.decoder.backward_at(
+            &at.params,
+            self.readout,
+            &self.grad_slf,
+            &mut self.workspace,
+            params,
+            latents,
+        );
+        let penalty = add_penalty(penalties.network, &at.params, params)
+            + add_penalty(penalties.latent, &at.latents, latents)
+            + add_penalty(penalties.psd, &at.psd, psd);
+        (misfit, penalty)
+    }
+
+    /// Descends from `at`; returns the loss before every iteration.
+    pub fn descend(
+        &mut self,
+        at: &mut Unknowns,
+        options: &FitOptions,
+        progress: &Progress<'_>,
+    ) -> Result<Vec<f64>, EstimateError> {
+        let mut network = Adam::new(at.params.len());
+        let mut latents = Adam::new(at.latents.len());
+        let mut psd = Adam::new(at.psd.len());
+        let mut trace: Vec<f64> = Vec::with_capacity(options.iterations);
+        let mut calm = 0;
+        for iteration in 0..options.iterations {
+            progress.report(iteration, options.iterations)?;
+            let (misfit, penalty) = self.evaluate(at, &options.penalties);
+            let loss = misfit + penalty;
+            if !loss.is_finite() {
+                return Err(EstimateError::Numerical(format!(
+                    "the fit diverged at iteration {iteration}: lower lr_network or lr_psd"
+                )));
+            }
+            let change =
+                trace.last().map_or(f64::INFINITY, |last| (last - loss).abs() / last.abs());
+            calm = if change < options.tolerance { calm + 1 } else { 0 };
+            trace.push(loss);
+            if calm >= CALM {
+                break;
+            }
+            let factor = options.schedule.factor(iteration, options.iterations);
+            network.step(options.rate_network * factor, &mut at.params, &self.gradient.params);
+            latents.step(options.rate_network * factor, &mut at.latents, &self.gradient.latents);
+            psd.step_nonnegative(options.rate_psd * factor, &mut at.psd, &self.gradient.psd);
+        }
+        Ok(trace)
+    }
+}
+
+/// Adds the gradient of weight * |values|^2 and returns that penalty.
+fn add_penalty(weight: f64, values: &[f32], gradient: &mut [f32]) -> f64 {
+    let (mut sum, twice) = (0.0f64, (2.0 * weight) as f32);
+    for (value, gradient) in values.iter().zip(gradient) {
+        sum += f64::from(value * value);
+        *gradient += twice * value;
+    }
+    weight * sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decoder::Shape;
+    use crate::fixture::load;
+    use crate::likelihood::SquaredError;
+    use crate::link::Link;
+
+    type Fixture = std::collections::HashMap<String, (Vec<usize>, Vec<f64>)>;
+
+    fn params(fixture: &Fixture, stage: &str, decoder: &Decoder) -> Vec<f32> {
+        let get = |name: String| fixture[&name].1.iter().map(|v| *v as f32).collect::<Vec<_>>();
+        let mut params = vec![0.0; decoder.parameters()];
+        for (b, block) in decoder.layout().blocks.iter().enumerate() {
+            params[block.conv.clone()].copy_from_slice(&get(format!("{stage}_conv{b}")));
+            params[block.gamma.clone()].copy_from_slice(&get(format!("{stage}_gamma{b}")));
+            params[block.beta.clone()].copy_from_slice(&get(format!("{stage}_beta{b}")));
+        }
+        params[decoder.layout().out.clone()].copy_from_slice(&get(format!("{stage}_out")));
+        params
+    }
+
+    /// `adam10.npz` was made by PyTorch in double precision.
+    #[test]
+    fn ten_steps_equal_pytorch() {
+        let fixture = load("adam10");
+        let floats = |name: &str| fixture[name].1.iter().map(|v| *v as f32).collect::<Vec<_>>();
+        let decoder = Decoder::new(&Shape::default(), 64, 64, 4).unwrap();
+        let cells: Vec<usize> =
+            fixture["cells"].1.chunks(2).map(|p| (64.0 * p[0] + p[1]) as usize).collect();
+        let readout = decoder.readout(&cells).unwrap();
+        let powers = fixture["values"].1.iter().copied();
+        let targets: Vec<f32> = SquaredError::targets(powers, Link::new(1e-6));
+        let misfit = Misfit::new(SquaredError::plain(), &targets, f32::NAN, 64, 1e-6);
+        let mut fit = Fit::new(&decoder, &readout, misfit);
+        let mut at = Unknowns {
+            params: params(&fixture, "start", &decoder),
+            latents: floats("start_z"),
+            psd: floats("psd_start"),
+        };
+        let options = FitOptions {
+            iterations: 10,
+            tolerance: 0.0,
+            rate_network: 0.05,
+            rate_psd: 0.001,
+            penalties: Penalties { latent: 1e-3, psd: 1e-3, network: 1e-4 },
+            schedule: Schedule::Constant,
+        };
+        let trace = fit.descend(&mut at, &options, &Progress::silent()).unwrap();
+        for (got, want) in trace.iter().zip(fixture["losses"].1.chunks(2)) {
+            let want = want[0] + want[1];
+            assert!((got - want).abs() < 1e-4 * want, "{got} {want}");
+        }
+        let close = |got: &[f32], want: &[f32], what: &str| {
+            let norm = |v: &mut dyn Iterator<Item = f32>| v.map(|x| f64::from(x * x)).sum::<f64>();
+            let error = norm(&mut got.iter().zip(want).map(|(a, b)| a - b));
+            let size = norm(&mut want.iter().copied());
+            assert!((error / size).sqrt() < 1e-3, "{what}: {}", (error / size).sqrt());
+        };
+        close(&at.params, &params(&fixture, "end", &decoder), "network");
+        close(&at.latents, &floats("end_z"), "latents");
+        close(&at.psd, &floats("psd_end"), "PSDs");
+        let mut workspace = decoder.workspace();
+        decoder.forward(&at.params, &at.latents, &mut workspace);
+        close(workspace.slf(), &floats("slf_end"), "SLFs");
+    }
+}

@@ -1,0 +1,222 @@
+//! How badly a factored map misses the readings, with its gradients: for every sensor the spectrum
+//! x = sum_r s_r c_r, its mean h(x) = ln(x + a), and the likelihood of what was read.
+
+use fearless_simd::{Level, dispatch};
+
+use crate::likelihood::Likelihood;
+
+/// Bands are padded to whole vectors of this many.
+const LANES: usize = 16;
+
+/// Readings at the sensors and room for one pass over them.
+pub(super) struct Misfit<L: Likelihood<f32>> {
+    likelihood: L,
+    /// Sensors x padded bands.
+    targets: Vec<L::Target>,
+    sensors: usize,
+    padded: usize,
+    offset: f32,
+    mean: Vec<f32>,
+    slope: Vec<f32>,
+    level: Level,
+}
+
+/// Bands rounded up to whole vectors.
+pub(super) fn padded(bands: usize) -> usize {
+    bands.div_ceil(LANES) * LANES
+}
+
+impl<L: Likelihood<f32>> Misfit<L> {
+    /// `targets` are sensors x bands; `missing` stands in the padding and adds nothing.
+    pub fn new(
+        likelihood: L,
+        targets: &[L::Target],
+        missing: L::Target,
+        bands: usize,
+        offset: f64,
+    ) -> Self {
+        let width = padded(bands);
+        let rows = targets.chunks_exact(bands);
+        let sensors = rows.len();
+        let padding = || std::iter::repeat_n(missing, width - bands);
+        let targets = rows.flat_map(|row| row.iter().copied().chain(padding())).collect();
+        Self {
+            likelihood,
+            targets,
+            sensors,
+            padded: width,
+            offset: offset as f32,
+            mean: vec![0.0; width],
+            slope: vec![0.0; width],
+            level: Level::new(),
+        }
+    }
+
+    pub fn sensors(&self) -> usize {
+        self.sensors
+    }
+
+    /// Bands with padding: the row length of PSDs and their gradient.
+    pub fn padded(&self) -> usize {
+        self.padded
+    }
+
+    /// The loss, with gradients in the SLFs at the sensors (emitters x sensors) and in the PSDs
+    /// (emitters x padded bands); both are overwritten.
+    pub fn gradient(
+        &mut self,
+        slf_at: &[f32],
+        psd: &[f32],
+        grad_slf: &mut [f32],
+        grad_psd: &mut [f32],
+    ) -> f64 {
+        dispatch!(self.level, simd => {
+            let _ = simd;
+            self.pass(slf_at, psd, grad_slf, grad_psd)
+        })
+    }
+
+    #[inline(always)]
+    fn pass(
+        &mut self,
+        slf_at: &[f32],
+        psd: &[f32],
+        grad_slf: &mut [f32],
+        grad_psd: &mut [f32],
+    ) -> f64 {
+        let (sensors, width, offset) = (self.sensors, self.padded, self.offset);
+        let (mean, slope) = (&mut self.mean[..width], &mut self.slope[..width]);
+        grad_psd.fill(0.0);
+        let mut loss = 0.0;
+        for (n, targets) in self.targets.chunks_exact(width).enumerate() {
+            // `slope` holds x + a until the likelihood has been asked.
+            let mut x = [0.0f32; LANES];
+            for start in (0..width).step_by(LANES) {
+                x.fill(offset);
+                for (r, row) in psd.chunks_exact(width).enumerate() {
+                    let s = slf_at[r * sensors + n];
+                    for (x, c) in x.iter_mut().zip(&row[start..start + LANES]) {
+                        *x += s * c;
+                    }
+                }
+                for lane in 0..LANES {
+                    mean[start + lane] = ln(x[lane]);
+                }
+            }
+            loss += self.likelihood.gradient_row(targets, mean, slope);
+            for start in (0..width).step_by(LANES) {
+                x.fill(offset);
+                for (r, row) in psd.chunks_exact(width).enumerate() {
+                    let s = slf_at[r * sensors + n];
+                    for (x, c) in x.iter_mut().zip(&row[start..start + LANES]) {
+                        *x += s * c;
+                    }
+                }
+                for (slope, x) in slope[start..start + LANES].iter_mut().zip(&x) {
+                    *slope /= x;
+                }
+            }
+            let rows = psd.chunks_exact(width).zip(grad_psd.chunks_exact_mut(width));
+            for (r, (row, grad_row)) in rows.enumerate() {
+                let s = slf_at[r * sensors + n];
+                let mut sums = [0.0f32; LANES];
+                for start in (0..width).step_by(LANES) {
+                    let end = start + LANES;
+                    let (c, g, d) =
+                        (&row[start..end], &mut grad_row[start..end], &slope[start..end]);
+                    for lane in 0..LANES {
+                        sums[lane] += d[lane] * c[lane];
+                        g[lane] += d[lane] * s;
+                    }
+                }
+                grad_slf[r * sensors + n] = sums.iter().sum();
+            }
+        }
+        loss
+    }
+}
+
+/// Natural logarithm of a positive normal number to about 1e-7, in operations that vectorise: the
+/// exponent taken off, a minimax polynomial for the mantissa in [sqrt(1/2), sqrt(2)) (coefficients
+/// of the Cephes library's single-precision logarithm).
+#[inline(always)]
+fn ln(x: f32) -> f32 {
+    // Bits of sqrt(1/2): the mantissa is split there so that the polynomial is centred on 1.
+    const HALF_ROOT: i32 = 0x3f35_04f3;
+    let bits = x.to_bits() as i32;
+    let exponent = (bits - HALF_ROOT) >> 23;
+    let mantissa = f32::from_bits((bits - (exponent << 23)) as u32);
+    let (e, m) = (exponent as f32, mantissa - 1.0);
+    let mut p = 7.037_683_6e-2f32;
+    for c in [
+        -1.151_461e-1f32,
+        1.167_699_9e-1,
+        -1.242_014_1e-1,
+        1.424_932_3e-1,
+        -1.666_805_8e-1,
+        2.000_071_5e-1,
+        -2.499_999_4e-1,
+        3.333_333_1e-1,
+    ] {
+        p = p * m + c;
+    }
+    let square = m * m;
+    let tail = p * m * square - 0.5 * square;
+    // ln 2 in two parts, so that the large one is exact.
+    (e * -2.121_944_4e-4 + tail) + m + e * 0.693_359_4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::likelihood::SquaredError;
+
+    #[test]
+    fn the_logarithm_is_good_to_single_precision() {
+        let mut x = 1.3e-30f32;
+        while x < 1e30 {
+            let (got, want) = (f64::from(ln(x)), f64::from(x).ln());
+            assert!((got - want).abs() < 2e-7 * want.abs().max(1.0), "{x}: {got} {want}");
+            x *= 1.37;
+        }
+        assert_eq!(ln(1.0), 0.0);
+    }
+
+    #[test]
+    fn gradients_are_finite_differences() {
+        let (sensors, bands, emitters) = (5, 19, 3);
+        let value = |i: usize| ((i * 37 % 101) as f32 + 3.0) / 60.0;
+        let mut targets: Vec<f32> = (0..sensors * bands).map(|i| -1.5 + value(i)).collect();
+        targets[7] = f32::NAN;
+        let mut misfit = Misfit::new(SquaredError::plain(), &targets, f32::NAN, bands, 1e-3);
+        let width = misfit.padded();
+        let slf: Vec<f32> = (0..emitters * sensors).map(|i| value(3 * i + 1)).collect();
+        let mut psd = vec![0.0; emitters * width];
+        for r in 0..emitters {
+            (0..bands).for_each(|k| psd[r * width + k] = value(7 * r + 5 * k));
+        }
+        let mut slope_slf = vec![0.0; slf.len()];
+        let mut slope_psd = vec![0.0; psd.len()];
+        let (mut a, mut b) = (slope_slf.clone(), slope_psd.clone());
+        misfit.gradient(&slf, &psd, &mut slope_slf, &mut slope_psd);
+        let step = 1e-2f32;
+        for i in 0..slf.len() {
+            let mut moved = slf.clone();
+            moved[i] += step;
+            let up = misfit.gradient(&moved, &psd, &mut a, &mut b);
+            moved[i] -= 2.0 * step;
+            let down = misfit.gradient(&moved, &psd, &mut a, &mut b);
+            let want = (up - down) / f64::from(2.0 * step);
+            assert!((f64::from(slope_slf[i]) - want).abs() < 0.02 * want.abs() + 0.05);
+        }
+        for k in (0..emitters * width).filter(|k| k % width < bands) {
+            let mut moved = psd.clone();
+            moved[k] += step;
+            let up = misfit.gradient(&slf, &moved, &mut a, &mut b);
+            moved[k] -= 2.0 * step;
+            let down = misfit.gradient(&slf, &moved, &mut a, &mut b);
+            let want = (up - down) / f64::from(2.0 * step);
+            assert!((f64::from(slope_psd[k]) - want).abs() < 0.05 * want.abs() + 0.05);
+        }
+    }
+}

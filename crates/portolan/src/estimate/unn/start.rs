@@ -1,0 +1,172 @@
+//! Where the fit begins: a random network, or one that imitates SLFs found by simpler means.
+
+use ndarray::Array2;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+use super::fit::{Schedule, Unknowns};
+use super::misfit::padded;
+use crate::adam::Adam;
+use crate::decoder::{Decoder, Workspace};
+use crate::error::EstimateError;
+use crate::estimate::{Context, Progress, build};
+use crate::grid::Grid;
+use crate::readings::{Readings, Values};
+
+/// SLFs and PSDs to begin with: emitters x cells in (0, 1), emitters x bands.
+pub(super) struct Guess {
+    pub slf: Vec<f32>,
+    pub psd: Array2<f64>,
+}
+
+impl Guess {
+    /// From SLFs at the sensors (sensors x emitters) interpolated to the grid by a register method.
+    pub fn interpolated(
+        readings: &Readings,
+        slf_at_sensors: &Array2<f64>,
+        psd: &Array2<f64>,
+        method: &str,
+        settings: &[(&str, &str)],
+        floor: f64,
+        progress: &Progress<'_>,
+    ) -> Result<Self, EstimateError> {
+        // An emitter that contributes less than the offset in every band cannot be told from none.
+        let mut lifted = slf_at_sensors.clone();
+        for (mut column, spectrum) in lifted.columns_mut().into_iter().zip(psd.outer_iter()) {
+            let peak = spectrum.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+            column.mapv_inplace(|s| s.max(floor / peak));
+        }
+        let cells = readings.cells().to_vec();
+        let at_sensors = Readings::new(readings.grid(), cells, Values::Power(lifted.clone()))?;
+        let least = lifted.iter().copied().fold(f64::INFINITY, f64::min);
+        let offset = (0.1 * least).max(f64::MIN_POSITIVE).to_string();
+        let mut given: Vec<(String, String)> =
+            settings.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        if !given.iter().any(|(_, v)| v == "linear") {
+            given.push(("offset".into(), offset));
+        }
+        let map = build(method, given)?.estimate(&at_sensors, &Context::default(), progress)?.map;
+        Ok(Self::from_maps(readings.grid(), psd, |r| map.band(r)))
+    }
+
+    /// Scales each SLF to a peak just below 1 and its PSD inversely.
+    pub fn from_maps(grid: Grid, psd: &Array2<f64>, slf: impl Fn(usize) -> Array2<f64>) -> Self {
+        let mut out =
+            Self { slf: Vec::with_capacity(psd.nrows() * grid.cells()), psd: psd.clone() };
+        for (r, mut spectrum) in out.psd.outer_iter_mut().enumerate() {
+            let field = slf(r);
+            let peak = field.iter().copied().fold(f64::MIN_POSITIVE, f64::max) / 0.9;
+            out.slf.extend(field.iter().map(|v| (v / peak) as f32));
+            spectrum.mapv_inplace(|c| c * peak);
+        }
+        out
+    }
+}
+
+/// How a network without a guess is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Draw {
+    /// Everything uniform in (-1, 1).
+    Uniform,
+    /// Weights by Glorot and Bengio (2010), scale 1, offset 0, latents standard normal.
+    Xavier,
+}
+
+/// A random network and random PSDs in [0, 1).
+pub(super) fn random(
+    decoder: &Decoder,
+    bands: usize,
+    draw: Draw,
+    rng: &mut ChaCha8Rng,
+) -> Unknowns {
+    let mut params = vec![0.0f32; decoder.parameters()];
+    let channels = decoder.shape().channels;
+    match draw {
+        Draw::Uniform => params.iter_mut().for_each(|p| *p = rng.random_range(-1.0..1.0)),
+        Draw::Xavier => {
+            let area = decoder.shape().kernel.pow(2);
+            let bound = |inputs: usize, outputs: usize| (6.0 / (inputs + outputs) as f32).sqrt();
+            for block in &decoder.layout().blocks {
+                let b = bound(block.inputs * area, channels * area);
+                params[block.conv.clone()].iter_mut().for_each(|p| *p = rng.random_range(-b..b));
+                params[block.gamma.clone()].fill(1.0);
+            }
+            let b = bound(channels, 1);
+            let out = decoder.layout().out.clone();
+            params[out].iter_mut().for_each(|p| *p = rng.random_range(-b..b));
+        }
+    }
+    let latents = (0..decoder.emitters() * decoder.latent_len())
+        .map(|_| match draw {
+            Draw::Uniform => rng.random_range(-1.0..1.0),
+            Draw::Xavier => StandardNormal.sample(rng),
+        })
+        .collect();
+    Unknowns { params, latents, psd: random_psd(decoder.emitters(), bands, rng) }
+}
+
+/// PSDs uniform in [0, 1), padded with zeros.
+pub(super) fn random_psd(emitters: usize, bands: usize, rng: &mut ChaCha8Rng) -> Vec<f32> {
+    let width = padded(bands);
+    let mut psd = vec![0.0; emitters * width];
+    for row in psd.chunks_exact_mut(width) {
+        row[..bands].iter_mut().for_each(|c| *c = rng.random());
+    }
+    psd
+}
+
+/// PSDs of a guess, padded with zeros.
+pub(super) fn padded_psd(psd: &Array2<f64>) -> Vec<f32> {
+    let width = padded(psd.ncols());
+    let mut out = vec![0.0; psd.nrows() * width];
+    for (row, spectrum) in out.chunks_exact_mut(width).zip(psd.outer_iter()) {
+        row.iter_mut().zip(spectrum).for_each(|(c, v)| *c = *v as f32);
+    }
+    out
+}
+
+/// Descends from `at` until the decoder draws `slf` (emitters x cells): Adam on the squared error
+/// of ln(S + floor), over all cells. Returns the root mean square error left.
+pub(super) fn imitate(
+    decoder: &Decoder,
+    slf: &[f32],
+    floor: f32,
+    iterations: usize,
+    rate: f64,
+    at: &mut Unknowns,
+    progress: &Progress<'_>,
+) -> Result<f64, EstimateError> {
+    let mut workspace: Workspace = decoder.workspace();
+    let mut upstream = vec![0.0f32; slf.len()];
+    let (mut grad_params, mut grad_latents) =
+        (vec![0.0; at.params.len()], vec![0.0; at.latents.len()]);
+    let (mut network, mut latents) = (Adam::new(at.params.len()), Adam::new(at.latents.len()));
+    let targets: Vec<f32> = slf.iter().map(|s| (s + floor).ln()).collect();
+    let mut error = f64::INFINITY;
+    for iteration in 0..iterations {
+        progress.report(0, 1)?;
+        decoder.forward(&at.params, &at.latents, &mut workspace);
+        let mut sum = 0.0f64;
+        for ((up, drawn), target) in upstream.iter_mut().zip(workspace.slf()).zip(&targets) {
+            let miss = (drawn + floor).ln() - target;
+            sum += f64::from(miss * miss);
+            *up = 2.0 * miss / (drawn + floor);
+        }
+        error = (sum / slf.len() as f64).sqrt();
+        if !error.is_finite() {
+            return Err(EstimateError::Numerical("the start of the fit diverged".into()));
+        }
+        decoder.backward(
+            &at.params,
+            &upstream,
+            &mut workspace,
+            &mut grad_params,
+            &mut grad_latents,
+        );
+        let rate = rate * Schedule::Cosine.factor(iteration, iterations);
+        network.step(rate, &mut at.params, &grad_params);
+        latents.step(rate, &mut at.latents, &grad_latents);
+    }
+    Ok(error)
+}

@@ -92,19 +92,21 @@ fn per_lane_mut(chunk: &mut [f32], c: usize, width: usize) -> [&mut [f32]; PER_L
     [first, second, third]
 }
 
-/// Sum of `f(i)` over `0..len`, eight partial sums at a time.
+/// Sum of `f(a, b, c)` over three runs of equal length, eight partial sums at a time.
 #[inline(always)]
-fn sum_of(len: usize, f: impl Fn(usize) -> f64) -> f64 {
+fn sum_of([a, b, c]: [&[f32]; 3], f: impl Fn(f64, f64, f64) -> f64) -> f64 {
     let mut parts = [0.0; 8];
-    let mut i = 0;
-    while i + 8 <= len {
-        for (k, part) in parts.iter_mut().enumerate() {
-            *part += f(i + k);
+    let whole = a.len() / 8 * 8;
+    let eights = a.chunks_exact(8).zip(b.chunks_exact(8)).zip(c.chunks_exact(8));
+    for ((a, b), c) in eights {
+        for k in 0..8 {
+            parts[k] += f(f64::from(a[k]), f64::from(b[k]), f64::from(c[k]));
         }
-        i += 8;
     }
-    let tail: f64 = (i..len).map(f).sum();
-    parts.iter().sum::<f64>() + tail
+    for k in whole..a.len() {
+        parts[0] += f(f64::from(a[k]), f64::from(b[k]), f64::from(c[k]));
+    }
+    parts.iter().sum::<f64>()
 }
 
 impl Engine<'_> {
@@ -208,7 +210,9 @@ impl Engine<'_> {
         let source = Source::new(lanes, from, lanes.chunks * size.inputs * size.inner_len());
         let stride = PER_LANE * lanes.width * self.plan.channels;
         let affine = affine.map(|affine| Affine(&affine[chunk * stride..][..stride]));
-        stage.pad.expand(simd, source, affine, chunk, x);
+        for (c, x) in x.chunks_exact_mut(size.outer_len()).enumerate() {
+            stage.pad.expand(simd, source, affine, (chunk, c), x);
+        }
     }
 
     /// Upsampling, ReLU and the sums for normalisation.
@@ -224,15 +228,14 @@ impl Engine<'_> {
         let size = &stage.size;
         let (width, phases) = (self.plan.lanes.width, size.phases);
         let out_len = stage.out_phases * stage.out_phases * width;
-        if let Some(up) = &stage.up {
-            up.expand(simd, small, None, chunk, margin);
-        }
         for (c, v) in v.chunks_exact_mut(out_len).enumerate() {
             let [origin, first, second] = per_lane_mut(sums, c, width);
             let sums = Sums { origin, first, second };
             if let Some(up) = &stage.up {
-                let len = up.outer * up.outer * width;
-                upsample::bilinear(simd, phases, width, &margin[c * len..(c + 1) * len], v, sums);
+                // One channel's margin at a time, so that it stays in the first cache.
+                let margin = &mut margin[..up.outer * up.outer * width];
+                up.expand(simd, small, None, (chunk, c), margin);
+                upsample::bilinear(simd, phases, width, margin, v, sums);
             } else {
                 let y = small.image(chunk, c, size.inner_len());
                 upsample::repeat(simd, self.shape.scale(), phases, width, y, v, sums);
@@ -314,12 +317,15 @@ impl Engine<'_> {
                 let work = |chunk: usize, [dw, dx, sums]: [&mut [f32]; 3], room: &mut [f32]| {
                     let [mut small, mut margin, mut input] = self.plan.rooms(stage, room);
                     dispatch!(self.level, simd => {
-                        if let Some(up) = &stage.up {
-                            self.shrink(simd, &pass, chunk, margin.inside());
-                            let source = Source::scratch(lanes, margin.all, margin.guard);
-                            up.fold(simd, source, chunk, small.inside());
-                        } else {
-                            self.shrink(simd, &pass, chunk, small.inside());
+                        let small_len = stage.size.inner_len();
+                        for (c, dy) in small.inside().chunks_exact_mut(small_len).enumerate() {
+                            if let Some(up) = &stage.up {
+                                self.shrink(simd, &pass, (chunk, c), margin.inside());
+                                let source = Source::scratch(lanes, margin.all, margin.guard);
+                                up.fold(simd, source, (chunk, 0), dy);
+                            } else {
+                                self.shrink(simd, &pass, (chunk, c), dy);
+                            }
                         }
                         self.correlate(simd, &pass, chunk, small.inside(), [dw, input.inside()]);
                         let source = Source::scratch(lanes, input.all, input.guard);
@@ -334,15 +340,28 @@ impl Engine<'_> {
                 if let Some(up) = &stage.up {
                     let margin_len = lanes.chunks * lens.margin;
                     each_chunk(parallel, chunks, [&mut ws.margin[..margin_len]], &|chunk, [out]| {
-                        dispatch!(self.level, simd => self.shrink(simd, &pass, chunk, out));
+                        let len = up.outer * up.outer * lanes.width;
+                        for (c, out) in out.chunks_exact_mut(len).enumerate() {
+                            dispatch!(self.level, simd => {
+                                self.shrink(simd, &pass, (chunk, c), out);
+                            });
+                        }
                     });
                     let source = Source::new(lanes, &ws.margin, margin_len);
                     each_chunk(parallel, chunks, [&mut ws.small[..small_len]], &|chunk, [dy]| {
-                        dispatch!(self.level, simd => up.fold(simd, source, chunk, dy));
+                        let len = stage.size.inner_len();
+                        for (c, dy) in dy.chunks_exact_mut(len).enumerate() {
+                            dispatch!(self.level, simd => up.fold(simd, source, (chunk, c), dy));
+                        }
                     });
                 } else {
                     each_chunk(parallel, chunks, [&mut ws.small[..small_len]], &|chunk, [out]| {
-                        dispatch!(self.level, simd => self.shrink(simd, &pass, chunk, out));
+                        let len = stage.size.inner_len();
+                        for (c, out) in out.chunks_exact_mut(len).enumerate() {
+                            dispatch!(self.level, simd => {
+                                self.shrink(simd, &pass, (chunk, c), out);
+                            });
+                        }
                     });
                 }
                 let framed_len = lanes.chunks * lens.framed;
@@ -451,31 +470,33 @@ impl Engine<'_> {
         }
     }
 
-    /// The gradient of the convolution's result, from that of the activations; bilinear
-    /// upsampling leaves a margin to be folded.
+    /// The gradient of one channel of the convolution's result, from that of the activations;
+    /// bilinear upsampling leaves a margin to be folded.
     #[inline(always)]
-    fn shrink<S: Simd>(&self, simd: S, pass: &Pass<'_>, chunk: usize, out: &mut [f32]) {
+    fn shrink<S: Simd>(
+        &self,
+        simd: S,
+        pass: &Pass<'_>,
+        (chunk, c): (usize, usize),
+        out: &mut [f32],
+    ) {
         let stage = pass.stage;
         let (width, phases) = (self.plan.lanes.width, stage.size.phases);
         let channels = self.plan.channels;
         let len = stage.out_phases * stage.out_phases * width;
         let stride = PER_LANE * width * channels;
-        let coefficients = &pass.coefficients[chunk * stride..][..stride];
-        let v = &pass.activations[chunk * channels * len..][..channels * len];
+        let [scale, offset, slope] =
+            per_lane(&pass.coefficients[chunk * stride..][..stride], c, width);
+        let by = Coefficients { scale, offset, slope };
+        let image = chunk * channels + c;
+        let v = &pass.activations[image * len..][..len];
         // The gradient of the logits serves all channels.
-        let (step, chunk_len) = if pass.shared { (0, len) } else { (len, channels * len) };
-        let dx = &pass.gradient[chunk * chunk_len..][..chunk_len];
-        let out_len = out.len() / channels;
-        for (c, out) in out.chunks_exact_mut(out_len).enumerate() {
-            let [scale, offset, slope] = per_lane(coefficients, c, width);
-            let by = Coefficients { scale, offset, slope };
-            let (v, dx) = (&v[c * len..][..len], &dx[c * step..][..len]);
-            if self.shape.upsampling == Upsampling::Bilinear {
-                upsample::bilinear_backward(simd, phases, width, by, v, dx, out);
-            } else {
-                let scale = self.shape.scale();
-                upsample::repeat_backward(simd, scale, phases, width, by, v, dx, out);
-            }
+        let dx = &pass.gradient[if pass.shared { chunk } else { image } * len..][..len];
+        if self.shape.upsampling == Upsampling::Bilinear {
+            upsample::bilinear_backward(simd, phases, width, by, v, dx, out);
+        } else {
+            let scale = self.shape.scale();
+            upsample::repeat_backward(simd, scale, phases, width, by, v, dx, out);
         }
     }
 
@@ -505,7 +526,9 @@ impl Engine<'_> {
         chunk: usize,
         [dx, sums]: [&mut [f32]; 2],
     ) {
-        pass.stage.pad.fold(simd, source, chunk, dx);
+        for (c, dx) in dx.chunks_exact_mut(pass.stage.size.inner_len()).enumerate() {
+            pass.stage.pad.fold(simd, source, (chunk, c), dx);
+        }
         if let Some((v, affine)) = pass.before {
             let width = self.plan.lanes.width;
             let (len, stride) = (pass.stage.lens.input, PER_LANE * width * self.plan.channels);
@@ -525,9 +548,12 @@ impl Engine<'_> {
                 for (chunk, range) in plan.lanes.segments(plan.group(g)) {
                     let [plain, scaled, _] =
                         per_lane(&ws.sums[chunk * stride..][..stride], c, plan.lanes.width);
-                    let (plain, scaled) = (&plain[range.clone()], &scaled[range]);
-                    tally.plain += sum_of(plain.len(), |i| f64::from(plain[i]));
-                    tally.scaled += sum_of(scaled.len(), |i| f64::from(scaled[i]));
+                    let parts = [&plain[range.clone()], &scaled[range.clone()], &plain[range]];
+                    dispatch!(self.level, simd => {
+                        let _ = simd;
+                        tally.plain += sum_of(parts, #[inline(always)] |plain, _, _| plain);
+                        tally.scaled += sum_of(parts, #[inline(always)] |_, scaled, _| scaled);
+                    });
                 }
                 ws.tallies[g * channels + c] = tally;
             }
@@ -568,11 +594,6 @@ pub(super) fn tally_lanes<S: Simd>(
     }
 }
 
-#[inline(always)]
-fn lane_mean(origin: f32, first: f32, share: f64) -> f64 {
-    f64::from(origin) + f64::from(first) * share
-}
-
 /// Over the pixels of a group of lanes, from the sums of each lane about its own origin (Chan,
 /// Golub and LeVeque's pairwise update, all lanes at once).
 #[inline(always)]
@@ -587,21 +608,28 @@ fn mean_and_variance(
     let stride = PER_LANE * lanes.width * channels;
     let count = (group.len() * lanes.cells()) as f64;
     let share = pixels.recip();
-    let parts = lanes.segments(group).map(|(chunk, range)| {
-        let [origin, first, second] = per_lane(&sums[chunk * stride..][..stride], c, lanes.width);
-        (&origin[range.clone()], &first[range.clone()], &second[range])
-    });
-    let mut mean = 0.0;
-    for (origin, first, _) in parts.clone() {
-        mean += sum_of(origin.len(), #[inline(always)] |i| lane_mean(origin[i], first[i], share));
+    let (mut mean, mut square) = (0.0, 0.0);
+    for (chunk, range) in lanes.segments(group.clone()) {
+        let parts = per_lane(&sums[chunk * stride..][..stride], c, lanes.width)
+            .map(|part| &part[range.clone()]);
+        mean += sum_of(
+            parts,
+            #[inline(always)]
+            |origin, first, _| first * share + origin,
+        );
     }
     mean /= count;
-    let mut square = 0.0;
-    for (origin, first, second) in parts {
-        square += sum_of(origin.len(), #[inline(always)] |i| {
-            let (first64, off) = (f64::from(first[i]), lane_mean(origin[i], first[i], share) - mean);
-            f64::from(second[i]) - first64 * first64 * share + pixels * off * off
-        });
+    for (chunk, range) in lanes.segments(group) {
+        let parts = per_lane(&sums[chunk * stride..][..stride], c, lanes.width)
+            .map(|part| &part[range.clone()]);
+        square += sum_of(
+            parts,
+            #[inline(always)]
+            |origin, first, second| {
+                let off = first * share + origin - mean;
+                second - first * first * share + pixels * off * off
+            },
+        );
     }
     (mean, (square * share / count).max(0.0))
 }

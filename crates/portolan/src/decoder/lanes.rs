@@ -352,31 +352,29 @@ impl Border {
         ((i + self.before) * self.outer + self.before) * width
     }
 
-    /// Puts a margin around the image of every channel of one chunk, scaled and offset where
-    /// `affine` says so. Zeros beyond the border are neither.
+    /// Puts a margin around the image of channel `c` of one chunk, scaled and offset where `affine`
+    /// says so. Zeros beyond the border are neither.
     #[inline(always)]
     pub(super) fn expand<S: Simd>(
         &self,
         simd: S,
         source: Source<'_>,
         affine: Option<Affine<'_>>,
-        chunk: usize,
+        (chunk, c): (usize, usize),
         out: &mut [f32],
     ) {
         let width = source.width;
-        let (row, (inner, outer)) = (self.phases * width, self.lens(width));
-        for (c, out) in out.chunks_exact_mut(outer).enumerate() {
-            let image = source.image(chunk, c, inner);
-            for (i, from) in image.chunks_exact(row).enumerate() {
-                let at = self.row(i, width);
-                let to = &mut out[at..at + row];
-                match affine {
-                    None => copy(simd, from, to),
-                    Some(affine) => affine.apply(simd, c, width, from, to),
-                }
+        let (row, (inner, _)) = (self.phases * width, self.lens(width));
+        let image = source.image(chunk, c, inner);
+        for (i, from) in image.chunks_exact(row).enumerate() {
+            let at = self.row(i, width);
+            let to = &mut out[at..at + row];
+            match affine {
+                None => copy(simd, from, to),
+                Some(affine) => affine.apply(simd, c, width, from, to),
             }
         }
-        self.stitch::<S, true>(simd, &self.expand, source, affine, inner, chunk, out, outer);
+        self.stitch::<S, true>(simd, &self.expand, source, affine, inner, (chunk, c), out);
     }
 
     /// The adjoint of [`Border::expand`].
@@ -385,22 +383,21 @@ impl Border {
         &self,
         simd: S,
         source: Source<'_>,
-        chunk: usize,
+        (chunk, c): (usize, usize),
         out: &mut [f32],
     ) {
         let width = source.width;
-        let (row, (inner, outer)) = (self.phases * width, self.lens(width));
-        for (c, out) in out.chunks_exact_mut(inner).enumerate() {
-            let image = source.image(chunk, c, outer);
-            for (i, to) in out.chunks_exact_mut(row).enumerate() {
-                let from = self.row(i, width);
-                copy(simd, &image[from..from + row], to);
-            }
+        let (row, (_, outer)) = (self.phases * width, self.lens(width));
+        let image = source.image(chunk, c, outer);
+        for (i, to) in out.chunks_exact_mut(row).enumerate() {
+            let from = self.row(i, width);
+            copy(simd, &image[from..from + row], to);
         }
-        self.stitch::<S, false>(simd, &self.fold, source, None, outer, chunk, out, inner);
+        self.stitch::<S, false>(simd, &self.fold, source, None, outer, (chunk, c), out);
     }
 
-    /// Works through some runs for every channel; `FRESH` planes start from zero.
+    /// Works through some runs; `FRESH` planes start from zero. A channel of the source has `from`
+    /// numbers.
     #[inline(always)]
     fn stitch<S: Simd, const FRESH: bool>(
         &self,
@@ -409,32 +406,40 @@ impl Border {
         source: Source<'_>,
         affine: Option<Affine<'_>>,
         from: usize,
-        chunk: usize,
+        (chunk, c): (usize, usize),
         out: &mut [f32],
-        to: usize,
     ) {
-        let step = Step { from, chunk, to };
-        for run in runs {
-            let mut cases = &run.cases[..];
-            let mut fresh = FRESH;
-            while !cases.is_empty() {
-                let n = if cases.len() >= 4 {
-                    self.add::<S, 4>(simd, run, cases, source, affine, step, fresh, out);
-                    4
-                } else if cases.len() >= 2 {
-                    self.add::<S, 2>(simd, run, cases, source, affine, step, fresh, out);
-                    2
-                } else {
-                    self.add::<S, 1>(simd, run, cases, source, affine, step, fresh, out);
-                    1
-                };
-                fresh = false;
-                cases = &cases[n..];
+        let (n, width) = (S::f32s::LEN, source.width);
+        let zero = splat(simd, 0.0);
+        for lane in (0..width).step_by(n) {
+            let (scale, offset) = match affine {
+                Some(affine) => affine.at(simd, c, width, lane),
+                None => (splat(simd, 1.0), zero),
+            };
+            let place = Place { chunk, begin: c * from, lane };
+            for run in runs {
+                let mut cases = &run.cases[..];
+                let mut fresh = FRESH;
+                while !cases.is_empty() {
+                    let by = (scale, offset, fresh);
+                    let n = if cases.len() >= 4 {
+                        self.add::<S, 4>(simd, run, cases, source, place, by, out);
+                        4
+                    } else if cases.len() >= 2 {
+                        self.add::<S, 2>(simd, run, cases, source, place, by, out);
+                        2
+                    } else {
+                        self.add::<S, 1>(simd, run, cases, source, place, by, out);
+                        1
+                    };
+                    fresh = false;
+                    cases = &cases[n..];
+                }
             }
         }
     }
 
-    /// Adds the first `N` of some cases to the planes of a run.
+    /// Adds the first `N` of some cases to the planes of a run, one vector of lanes.
     #[inline(always)]
     fn add<S: Simd, const N: usize>(
         &self,
@@ -442,70 +447,48 @@ impl Border {
         run: &Run,
         cases: &[(Case, isize)],
         source: Source<'_>,
-        affine: Option<Affine<'_>>,
-        step: Step,
-        fresh: bool,
+        Place { chunk, begin, lane }: Place,
+        (scale, offset, fresh): (S::f32s, S::f32s, bool),
         out: &mut [f32],
     ) {
-        let (n, width) = (S::f32s::LEN, source.width);
+        let width = source.width;
         let zero = splat(simd, 0.0);
         let hop = run.step * width as isize;
-        let (mut first, mut hops, mut shifts) = ([0; N], [0; N], [0; N]);
+        let mut masks = [zero; N];
+        let (mut from, mut hops) = ([0; N], [0; N]);
         for (k, (case, by)) in cases[..N].iter().enumerate() {
-            first[k] = case.plane as usize * width;
+            masks[k] = load(simd, &self.masks, case.mask as usize + chunk * width + lane);
+            from[k] = begin + case.plane as usize * width;
             hops[k] = by * width as isize;
-            shifts[k] = case.shift as isize;
+            if source.local {
+                let at = from[k] + source.first + chunk * source.stride + lane;
+                from[k] = at.wrapping_add_signed(case.shift as isize);
+            }
         }
-        for lane in (0..width).step_by(n) {
-            let mut masks = [zero; N];
-            for (mask, (case, _)) in masks.iter_mut().zip(cases) {
-                *mask = load(simd, &self.masks, case.mask as usize + step.chunk * width + lane);
-            }
-            for (c, out) in out.chunks_exact_mut(step.to).enumerate() {
-                let (scale, offset) = match affine {
-                    Some(affine) => affine.at(simd, c, width, lane),
-                    None => (zero, zero),
+        let mut at = run.plane * width + lane;
+        for _ in 0..run.count {
+            let mut sum = if fresh { zero } else { load(simd, out, at) };
+            for k in 0..N {
+                let value = if source.local {
+                    load(simd, source.data, from[k])
+                } else {
+                    source.distant(simd, chunk, from[k], lane, cases[k].0.shift as isize)
                 };
-                let mut at = run.plane * width + lane;
-                if source.local {
-                    let begin = source.first + step.chunk * source.stride + c * step.from + lane;
-                    let mut from = [0; N];
-                    for k in 0..N {
-                        from[k] = (begin + first[k]).wrapping_add_signed(shifts[k]);
-                    }
-                    for _ in 0..run.count {
-                        let mut sum = if fresh { zero } else { load(simd, out, at) };
-                        for k in 0..N {
-                            let mut value = load(simd, source.data, from[k]);
-                            if affine.is_some() {
-                                value = value.mul_add(scale, offset);
-                            }
-                            sum = value.mul_add(masks[k], sum);
-                            from[k] = from[k].wrapping_add_signed(hops[k]);
-                        }
-                        store::<S>(sum, out, at);
-                        at = at.wrapping_add_signed(hop);
-                    }
-                    continue;
-                }
-                let mut from = first;
-                for _ in 0..run.count {
-                    let mut sum = if fresh { zero } else { load(simd, out, at) };
-                    for k in 0..N {
-                        let plane = c * step.from + from[k];
-                        let mut value = source.distant(simd, step.chunk, plane, lane, shifts[k]);
-                        if affine.is_some() {
-                            value = value.mul_add(scale, offset);
-                        }
-                        sum = value.mul_add(masks[k], sum);
-                        from[k] = from[k].wrapping_add_signed(hops[k]);
-                    }
-                    store::<S>(sum, out, at);
-                    at = at.wrapping_add_signed(hop);
-                }
+                sum = value.mul_add(scale, offset).mul_add(masks[k], sum);
+                from[k] = from[k].wrapping_add_signed(hops[k]);
             }
+            store::<S>(sum, out, at);
+            at = at.wrapping_add_signed(hop);
         }
     }
+}
+
+/// Chunk, beginning of the channel in it, and lane.
+#[derive(Clone, Copy)]
+struct Place {
+    chunk: usize,
+    begin: usize,
+    lane: usize,
 }
 
 /// Scale and offset for each lane of a chunk; a third number follows them.
@@ -528,14 +511,6 @@ impl Affine<'_> {
             }
         }
     }
-}
-
-/// Strides of [`Border::add`]: a channel of the source and of the result; and the chunk.
-#[derive(Clone, Copy)]
-struct Step {
-    from: usize,
-    chunk: usize,
-    to: usize,
 }
 
 #[inline(always)]

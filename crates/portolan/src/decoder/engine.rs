@@ -210,9 +210,7 @@ impl Engine<'_> {
         let source = Source::new(lanes, from, lanes.chunks * size.inputs * size.inner_len());
         let stride = PER_LANE * lanes.width * self.plan.channels;
         let affine = affine.map(|affine| Affine(&affine[chunk * stride..][..stride]));
-        for (c, x) in x.chunks_exact_mut(size.outer_len()).enumerate() {
-            stage.pad.expand(simd, source, affine, (chunk, c), x);
-        }
+        stage.pad.expand(simd, source, affine, chunk, x);
     }
 
     /// Upsampling, ReLU and the sums for normalisation.
@@ -228,14 +226,15 @@ impl Engine<'_> {
         let size = &stage.size;
         let (width, phases) = (self.plan.lanes.width, size.phases);
         let out_len = stage.out_phases * stage.out_phases * width;
+        if let Some(up) = &stage.up {
+            up.expand(simd, small, None, chunk, margin);
+        }
         for (c, v) in v.chunks_exact_mut(out_len).enumerate() {
             let [origin, first, second] = per_lane_mut(sums, c, width);
             let sums = Sums { origin, first, second };
             if let Some(up) = &stage.up {
-                // One channel's margin at a time, so that it stays in the first cache.
-                let margin = &mut margin[..up.outer * up.outer * width];
-                up.expand(simd, small, None, (chunk, c), margin);
-                upsample::bilinear(simd, phases, width, margin, v, sums);
+                let len = up.outer * up.outer * width;
+                upsample::bilinear(simd, phases, width, &margin[c * len..][..len], v, sums);
             } else {
                 let y = small.image(chunk, c, size.inner_len());
                 upsample::repeat(simd, self.shape.scale(), phases, width, y, v, sums);
@@ -317,15 +316,12 @@ impl Engine<'_> {
                 let work = |chunk: usize, [dw, dx, sums]: [&mut [f32]; 3], room: &mut [f32]| {
                     let [mut small, mut margin, mut input] = self.plan.rooms(stage, room);
                     dispatch!(self.level, simd => {
-                        let small_len = stage.size.inner_len();
-                        for (c, dy) in small.inside().chunks_exact_mut(small_len).enumerate() {
-                            if let Some(up) = &stage.up {
-                                self.shrink(simd, &pass, (chunk, c), margin.inside());
-                                let source = Source::scratch(lanes, margin.all, margin.guard);
-                                up.fold(simd, source, (chunk, 0), dy);
-                            } else {
-                                self.shrink(simd, &pass, (chunk, c), dy);
-                            }
+                        if let Some(up) = &stage.up {
+                            self.shrink(simd, &pass, chunk, margin.inside());
+                            let source = Source::scratch(lanes, margin.all, margin.guard);
+                            up.fold(simd, source, chunk, small.inside());
+                        } else {
+                            self.shrink(simd, &pass, chunk, small.inside());
                         }
                         self.correlate(simd, &pass, chunk, small.inside(), [dw, input.inside()]);
                         let source = Source::scratch(lanes, input.all, input.guard);
@@ -340,28 +336,15 @@ impl Engine<'_> {
                 if let Some(up) = &stage.up {
                     let margin_len = lanes.chunks * lens.margin;
                     each_chunk(parallel, chunks, [&mut ws.margin[..margin_len]], &|chunk, [out]| {
-                        let len = up.outer * up.outer * lanes.width;
-                        for (c, out) in out.chunks_exact_mut(len).enumerate() {
-                            dispatch!(self.level, simd => {
-                                self.shrink(simd, &pass, (chunk, c), out);
-                            });
-                        }
+                        dispatch!(self.level, simd => self.shrink(simd, &pass, chunk, out));
                     });
                     let source = Source::new(lanes, &ws.margin, margin_len);
                     each_chunk(parallel, chunks, [&mut ws.small[..small_len]], &|chunk, [dy]| {
-                        let len = stage.size.inner_len();
-                        for (c, dy) in dy.chunks_exact_mut(len).enumerate() {
-                            dispatch!(self.level, simd => up.fold(simd, source, (chunk, c), dy));
-                        }
+                        dispatch!(self.level, simd => up.fold(simd, source, chunk, dy));
                     });
                 } else {
                     each_chunk(parallel, chunks, [&mut ws.small[..small_len]], &|chunk, [out]| {
-                        let len = stage.size.inner_len();
-                        for (c, out) in out.chunks_exact_mut(len).enumerate() {
-                            dispatch!(self.level, simd => {
-                                self.shrink(simd, &pass, (chunk, c), out);
-                            });
-                        }
+                        dispatch!(self.level, simd => self.shrink(simd, &pass, chunk, out));
                     });
                 }
                 let framed_len = lanes.chunks * lens.framed;
@@ -470,33 +453,30 @@ impl Engine<'_> {
         }
     }
 
-    /// The gradient of one channel of the convolution's result, from that of the activations;
-    /// bilinear upsampling leaves a margin to be folded.
+    /// The gradient of the convolution's result, from that of the activations; bilinear
+    /// upsampling leaves a margin to be folded.
     #[inline(always)]
-    fn shrink<S: Simd>(
-        &self,
-        simd: S,
-        pass: &Pass<'_>,
-        (chunk, c): (usize, usize),
-        out: &mut [f32],
-    ) {
+    fn shrink<S: Simd>(&self, simd: S, pass: &Pass<'_>, chunk: usize, out: &mut [f32]) {
         let stage = pass.stage;
         let (width, phases) = (self.plan.lanes.width, stage.size.phases);
         let channels = self.plan.channels;
         let len = stage.out_phases * stage.out_phases * width;
         let stride = PER_LANE * width * channels;
-        let [scale, offset, slope] =
-            per_lane(&pass.coefficients[chunk * stride..][..stride], c, width);
-        let by = Coefficients { scale, offset, slope };
-        let image = chunk * channels + c;
-        let v = &pass.activations[image * len..][..len];
-        // The gradient of the logits serves all channels.
-        let dx = &pass.gradient[if pass.shared { chunk } else { image } * len..][..len];
-        if self.shape.upsampling == Upsampling::Bilinear {
-            upsample::bilinear_backward(simd, phases, width, by, v, dx, out);
-        } else {
-            let scale = self.shape.scale();
-            upsample::repeat_backward(simd, scale, phases, width, by, v, dx, out);
+        let coefficients = &pass.coefficients[chunk * stride..][..stride];
+        let out_len = out.len() / channels;
+        for (c, out) in out.chunks_exact_mut(out_len).enumerate() {
+            let [scale, offset, slope] = per_lane(coefficients, c, width);
+            let by = Coefficients { scale, offset, slope };
+            let image = chunk * channels + c;
+            let v = &pass.activations[image * len..][..len];
+            // The gradient of the logits serves all channels.
+            let dx = &pass.gradient[if pass.shared { chunk } else { image } * len..][..len];
+            if self.shape.upsampling == Upsampling::Bilinear {
+                upsample::bilinear_backward(simd, phases, width, by, v, dx, out);
+            } else {
+                let scale = self.shape.scale();
+                upsample::repeat_backward(simd, scale, phases, width, by, v, dx, out);
+            }
         }
     }
 
@@ -526,9 +506,7 @@ impl Engine<'_> {
         chunk: usize,
         [dx, sums]: [&mut [f32]; 2],
     ) {
-        for (c, dx) in dx.chunks_exact_mut(pass.stage.size.inner_len()).enumerate() {
-            pass.stage.pad.fold(simd, source, (chunk, c), dx);
-        }
+        pass.stage.pad.fold(simd, source, chunk, dx);
         if let Some((v, affine)) = pass.before {
             let width = self.plan.lanes.width;
             let (len, stride) = (pass.stage.lens.input, PER_LANE * width * self.plan.channels);

@@ -352,29 +352,39 @@ impl Border {
         ((i + self.before) * self.outer + self.before) * width
     }
 
-    /// Puts a margin around the image of channel `c` of one chunk, scaled and offset where `affine`
-    /// says so. Zeros beyond the border are neither.
+    /// Puts a margin around the image of every channel of one chunk, scaled and offset where
+    /// `affine` says so. Zeros beyond the border are neither.
     #[inline(always)]
     pub(super) fn expand<S: Simd>(
         &self,
         simd: S,
         source: Source<'_>,
         affine: Option<Affine<'_>>,
-        (chunk, c): (usize, usize),
+        chunk: usize,
         out: &mut [f32],
     ) {
         let width = source.width;
-        let (row, (inner, _)) = (self.phases * width, self.lens(width));
-        let image = source.image(chunk, c, inner);
-        for (i, from) in image.chunks_exact(row).enumerate() {
-            let at = self.row(i, width);
-            let to = &mut out[at..at + row];
-            match affine {
-                None => copy(simd, from, to),
-                Some(affine) => affine.apply(simd, c, width, from, to),
+        let (row, (inner, outer)) = (self.phases * width, self.lens(width));
+        let mut c = 0;
+        while (c + 1) * outer <= out.len() {
+            let image = source.image(chunk, c, inner);
+            for i in 0..self.phases {
+                let to = c * outer + self.row(i, width);
+                let (from, to) = (&image[i * row..(i + 1) * row], &mut out[to..to + row]);
+                match affine {
+                    None => copy(simd, from, to),
+                    Some(affine) => affine.apply(simd, c, width, from, to),
+                }
+            }
+            c += 1;
+        }
+        let place = Place { chunk, channels: c, from: inner, to: outer };
+        match affine {
+            None => self.stitch::<S, true, false>(simd, &self.expand, source, &[], place, out),
+            Some(Affine(all)) => {
+                self.stitch::<S, true, true>(simd, &self.expand, source, all, place, out);
             }
         }
-        self.stitch::<S, true>(simd, &self.expand, source, affine, inner, (chunk, c), out);
     }
 
     /// The adjoint of [`Border::expand`].
@@ -383,112 +393,125 @@ impl Border {
         &self,
         simd: S,
         source: Source<'_>,
-        (chunk, c): (usize, usize),
+        chunk: usize,
         out: &mut [f32],
     ) {
         let width = source.width;
-        let (row, (_, outer)) = (self.phases * width, self.lens(width));
-        let image = source.image(chunk, c, outer);
-        for (i, to) in out.chunks_exact_mut(row).enumerate() {
-            let from = self.row(i, width);
-            copy(simd, &image[from..from + row], to);
+        let (row, (inner, outer)) = (self.phases * width, self.lens(width));
+        let mut c = 0;
+        while (c + 1) * inner <= out.len() {
+            let image = source.image(chunk, c, outer);
+            for i in 0..self.phases {
+                let (from, to) = (self.row(i, width), c * inner + i * row);
+                copy(simd, &image[from..from + row], &mut out[to..to + row]);
+            }
+            c += 1;
         }
-        self.stitch::<S, false>(simd, &self.fold, source, None, outer, (chunk, c), out);
+        let place = Place { chunk, channels: c, from: outer, to: inner };
+        self.stitch::<S, false, false>(simd, &self.fold, source, &[], place, out);
     }
 
-    /// Works through some runs; `FRESH` planes start from zero. A channel of the source has `from`
-    /// numbers.
+    /// Works through some runs for every channel; `FRESH` planes start from zero.
     #[inline(always)]
-    fn stitch<S: Simd, const FRESH: bool>(
+    fn stitch<S: Simd, const FRESH: bool, const SCALED: bool>(
         &self,
         simd: S,
         runs: &[Run],
         source: Source<'_>,
-        affine: Option<Affine<'_>>,
-        from: usize,
-        (chunk, c): (usize, usize),
+        affine: &[f32],
+        place: Place,
         out: &mut [f32],
     ) {
-        let (n, width) = (S::f32s::LEN, source.width);
-        let zero = splat(simd, 0.0);
-        for lane in (0..width).step_by(n) {
-            let (scale, offset) = match affine {
-                Some(affine) => affine.at(simd, c, width, lane),
-                None => (splat(simd, 1.0), zero),
-            };
-            let place = Place { chunk, begin: c * from, lane };
-            for run in runs {
-                let mut cases = &run.cases[..];
-                let mut fresh = FRESH;
-                while !cases.is_empty() {
-                    let by = (scale, offset, fresh);
-                    let n = if cases.len() >= 4 {
-                        self.add::<S, 4>(simd, run, cases, source, place, by, out);
-                        4
-                    } else if cases.len() >= 2 {
-                        self.add::<S, 2>(simd, run, cases, source, place, by, out);
-                        2
-                    } else {
-                        self.add::<S, 1>(simd, run, cases, source, place, by, out);
-                        1
-                    };
-                    fresh = false;
-                    cases = &cases[n..];
-                }
+        for run in runs {
+            let mut cases = &run.cases[..];
+            let mut fresh = FRESH;
+            while !cases.is_empty() {
+                let n = if cases.len() >= 4 {
+                    self.add::<S, 4, SCALED>(simd, run, cases, source, affine, place, fresh, out);
+                    4
+                } else if cases.len() >= 2 {
+                    self.add::<S, 2, SCALED>(simd, run, cases, source, affine, place, fresh, out);
+                    2
+                } else {
+                    self.add::<S, 1, SCALED>(simd, run, cases, source, affine, place, fresh, out);
+                    1
+                };
+                fresh = false;
+                cases = &cases[n..];
             }
         }
     }
 
-    /// Adds the first `N` of some cases to the planes of a run, one vector of lanes.
+    /// Adds the first `N` of some cases to the planes of a run. Channels go innermost but one: what
+    /// a run needs is worked out once for all of them.
     #[inline(always)]
-    fn add<S: Simd, const N: usize>(
+    fn add<S: Simd, const N: usize, const SCALED: bool>(
         &self,
         simd: S,
         run: &Run,
         cases: &[(Case, isize)],
         source: Source<'_>,
-        Place { chunk, begin, lane }: Place,
-        (scale, offset, fresh): (S::f32s, S::f32s, bool),
+        affine: &[f32],
+        place: Place,
+        fresh: bool,
         out: &mut [f32],
     ) {
-        let width = source.width;
+        let (width, chunk) = (source.width, place.chunk);
         let zero = splat(simd, 0.0);
-        let hop = run.step * width as isize;
-        let mut masks = [zero; N];
-        let (mut from, mut hops) = ([0; N], [0; N]);
-        for (k, (case, by)) in cases[..N].iter().enumerate() {
-            masks[k] = load(simd, &self.masks, case.mask as usize + chunk * width + lane);
-            from[k] = begin + case.plane as usize * width;
-            hops[k] = by * width as isize;
-            if source.local {
-                let at = from[k] + source.first + chunk * source.stride + lane;
-                from[k] = at.wrapping_add_signed(case.shift as isize);
+        let hop = (run.step * width as isize) as usize;
+        let mut lane = 0;
+        while lane < width {
+            let mut masks = [zero; N];
+            let (mut first, mut hops) = ([0; N], [0; N]);
+            for (k, (case, by)) in cases[..N].iter().enumerate() {
+                masks[k] = load(simd, &self.masks, case.mask as usize + chunk * width + lane);
+                first[k] = case.plane as usize * width;
+                hops[k] = (by * width as isize) as usize;
+                if source.local {
+                    let at = first[k] + source.first + chunk * source.stride + lane;
+                    first[k] = at.wrapping_add_signed(case.shift as isize);
+                }
             }
-        }
-        let mut at = run.plane * width + lane;
-        for _ in 0..run.count {
-            let mut sum = if fresh { zero } else { load(simd, out, at) };
-            for k in 0..N {
-                let value = if source.local {
-                    load(simd, source.data, from[k])
-                } else {
-                    source.distant(simd, chunk, from[k], lane, cases[k].0.shift as isize)
-                };
-                sum = value.mul_add(scale, offset).mul_add(masks[k], sum);
-                from[k] = from[k].wrapping_add_signed(hops[k]);
+            for c in 0..place.channels {
+                let (mut scale, mut offset) = (zero, zero);
+                if SCALED {
+                    (scale, offset) = Affine(affine).at(simd, c, width, lane);
+                }
+                let mut at = c * place.to + run.plane * width + lane;
+                let mut from = first;
+                for _ in 0..run.count {
+                    let mut sum = if fresh { zero } else { load(simd, out, at) };
+                    for k in 0..N {
+                        let mut value = if source.local {
+                            load(simd, source.data, from[k])
+                        } else {
+                            source.distant(simd, chunk, from[k], lane, cases[k].0.shift as isize)
+                        };
+                        if SCALED {
+                            value = value.mul_add(scale, offset);
+                        }
+                        sum = value.mul_add(masks[k], sum);
+                        from[k] = from[k].wrapping_add(hops[k]);
+                    }
+                    store::<S>(sum, out, at);
+                    at = at.wrapping_add(hop);
+                }
+                for first in &mut first {
+                    *first += place.from;
+                }
             }
-            store::<S>(sum, out, at);
-            at = at.wrapping_add_signed(hop);
+            lane += S::f32s::LEN;
         }
     }
 }
 
-/// Chunk, beginning of the channel in it, and lane.
+/// Chunk, channels, and from one channel to the next in the source and in the result.
 #[derive(Clone, Copy)]
 struct Place {
     chunk: usize,
-    begin: usize,
-    lane: usize,
+    channels: usize,
+    from: usize,
+    to: usize,
 }
 
 /// Scale and offset for each lane of a chunk; a third number follows them.

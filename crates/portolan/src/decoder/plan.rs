@@ -114,18 +114,16 @@ impl Plan {
 
     /// Numbers one chunk needs to work in.
     fn room(&self) -> usize {
-        let lens = |s: &Stage| {
-            s.lens.small + s.lens.margin / self.channels + s.lens.framed + 6 * self.guard
-        };
+        let lens = |s: &Stage| s.lens.small + s.lens.margin + s.lens.framed + 6 * self.guard;
         self.stages.iter().map(lens).max().unwrap_or(0)
     }
 
-    /// Room for the result of the convolution, for one channel of it with a margin, and for the
-    /// input's gradient with its margin.
+    /// Room for the result of the convolution, without and with margin, and for the input's
+    /// gradient with its margin.
     pub(super) fn rooms<'a>(&self, stage: &Stage, room: &'a mut [f32]) -> [Room<'a>; 3] {
         let (Lens { framed, small, margin, .. }, guard) = (stage.lens, self.guard);
         let (first, rest) = room.split_at_mut(small + 2 * guard);
-        let (second, rest) = rest.split_at_mut(margin / self.channels + 2 * guard);
+        let (second, rest) = rest.split_at_mut(margin + 2 * guard);
         let third = &mut rest[..framed + 2 * guard];
         [first, second, third].map(|all| Room { all, guard })
     }

@@ -92,19 +92,21 @@ fn per_lane_mut(chunk: &mut [f32], c: usize, width: usize) -> [&mut [f32]; PER_L
     [first, second, third]
 }
 
-/// Sum of `f(i)` over `0..len`, eight partial sums at a time.
+/// Sum of `f(a, b, c)` over three runs of equal length, eight partial sums at a time.
 #[inline(always)]
-fn sum_of(len: usize, f: impl Fn(usize) -> f64) -> f64 {
+fn sum_of([a, b, c]: [&[f32]; 3], f: impl Fn(f64, f64, f64) -> f64) -> f64 {
     let mut parts = [0.0; 8];
-    let mut i = 0;
-    while i + 8 <= len {
-        for (k, part) in parts.iter_mut().enumerate() {
-            *part += f(i + k);
+    let whole = a.len() / 8 * 8;
+    let eights = a.chunks_exact(8).zip(b.chunks_exact(8)).zip(c.chunks_exact(8));
+    for ((a, b), c) in eights {
+        for k in 0..8 {
+            parts[k] += f(f64::from(a[k]), f64::from(b[k]), f64::from(c[k]));
         }
-        i += 8;
     }
-    let tail: f64 = (i..len).map(f).sum();
-    parts.iter().sum::<f64>() + tail
+    for k in whole..a.len() {
+        parts[0] += f(f64::from(a[k]), f64::from(b[k]), f64::from(c[k]));
+    }
+    parts.iter().sum::<f64>()
 }
 
 impl Engine<'_> {
@@ -232,7 +234,7 @@ impl Engine<'_> {
             let sums = Sums { origin, first, second };
             if let Some(up) = &stage.up {
                 let len = up.outer * up.outer * width;
-                upsample::bilinear(simd, phases, width, &margin[c * len..(c + 1) * len], v, sums);
+                upsample::bilinear(simd, phases, width, &margin[c * len..][..len], v, sums);
             } else {
                 let y = small.image(chunk, c, size.inner_len());
                 upsample::repeat(simd, self.shape.scale(), phases, width, y, v, sums);
@@ -249,7 +251,9 @@ impl Engine<'_> {
         for g in 0..plan.groups {
             for c in 0..channels {
                 let (moments, scale, offset) = match self.shape.normalisation {
-                    Normalisation::None => (Moments { mean: 0.0, inverse: 1.0 }, unit.recip(), 0.0),
+                    Normalisation::None => {
+                        (Moments { mean: 0.0, inverse: 1.0 }, unit.recip(), 0.0)
+                    }
                     _ => {
                         let pixels = (stage.out_phases * stage.out_phases) as f64;
                         let (mean, variance) = dispatch!(self.level, simd => {
@@ -331,14 +335,9 @@ impl Engine<'_> {
                 let (parallel, chunks) = (self.parallel, lanes.chunks);
                 if let Some(up) = &stage.up {
                     let margin_len = lanes.chunks * lens.margin;
-                    each_chunk(
-                        parallel,
-                        chunks,
-                        [&mut ws.margin[..margin_len]],
-                        &|chunk, [out]| {
-                            dispatch!(self.level, simd => self.shrink(simd, &pass, chunk, out));
-                        },
-                    );
+                    each_chunk(parallel, chunks, [&mut ws.margin[..margin_len]], &|chunk, [out]| {
+                        dispatch!(self.level, simd => self.shrink(simd, &pass, chunk, out));
+                    });
                     let source = Source::new(lanes, &ws.margin, margin_len);
                     each_chunk(parallel, chunks, [&mut ws.small[..small_len]], &|chunk, [dy]| {
                         dispatch!(self.level, simd => up.fold(simd, source, chunk, dy));
@@ -464,15 +463,14 @@ impl Engine<'_> {
         let len = stage.out_phases * stage.out_phases * width;
         let stride = PER_LANE * width * channels;
         let coefficients = &pass.coefficients[chunk * stride..][..stride];
-        let v = &pass.activations[chunk * channels * len..][..channels * len];
-        // The gradient of the logits serves all channels.
-        let (step, chunk_len) = if pass.shared { (0, len) } else { (len, channels * len) };
-        let dx = &pass.gradient[chunk * chunk_len..][..chunk_len];
         let out_len = out.len() / channels;
         for (c, out) in out.chunks_exact_mut(out_len).enumerate() {
             let [scale, offset, slope] = per_lane(coefficients, c, width);
             let by = Coefficients { scale, offset, slope };
-            let (v, dx) = (&v[c * len..][..len], &dx[c * step..][..len]);
+            let image = chunk * channels + c;
+            let v = &pass.activations[image * len..][..len];
+            // The gradient of the logits serves all channels.
+            let dx = &pass.gradient[if pass.shared { chunk } else { image } * len..][..len];
             if self.shape.upsampling == Upsampling::Bilinear {
                 upsample::bilinear_backward(simd, phases, width, by, v, dx, out);
             } else {
@@ -528,9 +526,12 @@ impl Engine<'_> {
                 for (chunk, range) in plan.lanes.segments(plan.group(g)) {
                     let [plain, scaled, _] =
                         per_lane(&ws.sums[chunk * stride..][..stride], c, plan.lanes.width);
-                    let (plain, scaled) = (&plain[range.clone()], &scaled[range]);
-                    tally.plain += sum_of(plain.len(), |i| f64::from(plain[i]));
-                    tally.scaled += sum_of(scaled.len(), |i| f64::from(scaled[i]));
+                    let parts = [&plain[range.clone()], &scaled[range.clone()], &plain[range]];
+                    dispatch!(self.level, simd => {
+                        let _ = simd;
+                        tally.plain += sum_of(parts, #[inline(always)] |plain, _, _| plain);
+                        tally.scaled += sum_of(parts, #[inline(always)] |_, scaled, _| scaled);
+                    });
                 }
                 ws.tallies[g * channels + c] = tally;
             }
@@ -571,11 +572,6 @@ pub(super) fn tally_lanes<S: Simd>(
     }
 }
 
-#[inline(always)]
-fn lane_mean(origin: f32, first: f32, share: f64) -> f64 {
-    f64::from(origin) + f64::from(first) * share
-}
-
 /// Over the pixels of a group of lanes, from the sums of each lane about its own origin (Chan,
 /// Golub and LeVeque's pairwise update, all lanes at once).
 #[inline(always)]
@@ -590,28 +586,26 @@ fn mean_and_variance(
     let stride = PER_LANE * lanes.width * channels;
     let count = (group.len() * lanes.cells()) as f64;
     let share = pixels.recip();
-    let parts = lanes.segments(group).map(|(chunk, range)| {
-        let [origin, first, second] = per_lane(&sums[chunk * stride..][..stride], c, lanes.width);
-        (&origin[range.clone()], &first[range.clone()], &second[range])
-    });
-    let mut mean = 0.0;
-    for (origin, first, _) in parts.clone() {
+    let (mut mean, mut square) = (0.0, 0.0);
+    for (chunk, range) in lanes.segments(group.clone()) {
+        let parts = per_lane(&sums[chunk * stride..][..stride], c, lanes.width)
+            .map(|part| &part[range.clone()]);
         mean += sum_of(
-            origin.len(),
+            parts,
             #[inline(always)]
-            |i| lane_mean(origin[i], first[i], share),
+            |origin, first, _| first * share + origin,
         );
     }
     mean /= count;
-    let mut square = 0.0;
-    for (origin, first, second) in parts {
+    for (chunk, range) in lanes.segments(group) {
+        let parts = per_lane(&sums[chunk * stride..][..stride], c, lanes.width)
+            .map(|part| &part[range.clone()]);
         square += sum_of(
-            origin.len(),
+            parts,
             #[inline(always)]
-            |i| {
-                let (first64, off) =
-                    (f64::from(first[i]), lane_mean(origin[i], first[i], share) - mean);
-                f64::from(second[i]) - first64 * first64 * share + pixels * off * off
+            |origin, first, second| {
+                let off = first * share + origin - mean;
+                second - first * first * share + pixels * off * off
             },
         );
     }

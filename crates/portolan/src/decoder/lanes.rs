@@ -362,18 +362,26 @@ impl Border {
     ) {
         let width = source.width;
         let (row, (inner, outer)) = (self.phases * width, self.lens(width));
-        for (c, out) in out.chunks_exact_mut(outer).enumerate() {
+        let mut c = 0;
+        while (c + 1) * outer <= out.len() {
             let image = source.image(chunk, c, inner);
-            for (i, from) in image.chunks_exact(row).enumerate() {
-                let at = self.row(i, width);
-                let to = &mut out[at..at + row];
+            for i in 0..self.phases {
+                let to = c * outer + self.row(i, width);
+                let (from, to) = (&image[i * row..(i + 1) * row], &mut out[to..to + row]);
                 match affine {
                     None => copy(simd, from, to),
                     Some(affine) => affine.apply(simd, c, width, from, to),
                 }
             }
+            c += 1;
         }
-        self.stitch::<S, true>(simd, &self.expand, source, affine, inner, chunk, out, outer);
+        let place = Place { chunk, channels: c, from: inner, to: outer };
+        match affine {
+            None => self.stitch::<S, true, false>(simd, &self.expand, source, &[], place, out),
+            Some(Affine(all)) => {
+                self.stitch::<S, true, true>(simd, &self.expand, source, all, place, out);
+            }
+        }
     }
 
     /// The adjoint of [`Border::expand`].
@@ -381,42 +389,42 @@ impl Border {
     pub(super) fn fold<S: Simd>(&self, simd: S, source: Source<'_>, chunk: usize, out: &mut [f32]) {
         let width = source.width;
         let (row, (inner, outer)) = (self.phases * width, self.lens(width));
-        for (c, out) in out.chunks_exact_mut(inner).enumerate() {
+        let mut c = 0;
+        while (c + 1) * inner <= out.len() {
             let image = source.image(chunk, c, outer);
-            for (i, to) in out.chunks_exact_mut(row).enumerate() {
-                let from = self.row(i, width);
-                copy(simd, &image[from..from + row], to);
+            for i in 0..self.phases {
+                let (from, to) = (self.row(i, width), c * inner + i * row);
+                copy(simd, &image[from..from + row], &mut out[to..to + row]);
             }
+            c += 1;
         }
-        self.stitch::<S, false>(simd, &self.fold, source, None, outer, chunk, out, inner);
+        let place = Place { chunk, channels: c, from: outer, to: inner };
+        self.stitch::<S, false, false>(simd, &self.fold, source, &[], place, out);
     }
 
     /// Works through some runs for every channel; `FRESH` planes start from zero.
     #[inline(always)]
-    fn stitch<S: Simd, const FRESH: bool>(
+    fn stitch<S: Simd, const FRESH: bool, const SCALED: bool>(
         &self,
         simd: S,
         runs: &[Run],
         source: Source<'_>,
-        affine: Option<Affine<'_>>,
-        from: usize,
-        chunk: usize,
+        affine: &[f32],
+        place: Place,
         out: &mut [f32],
-        to: usize,
     ) {
-        let step = Step { from, chunk, to };
         for run in runs {
             let mut cases = &run.cases[..];
             let mut fresh = FRESH;
             while !cases.is_empty() {
                 let n = if cases.len() >= 4 {
-                    self.add::<S, 4>(simd, run, cases, source, affine, step, fresh, out);
+                    self.add::<S, 4, SCALED>(simd, run, cases, source, affine, place, fresh, out);
                     4
                 } else if cases.len() >= 2 {
-                    self.add::<S, 2>(simd, run, cases, source, affine, step, fresh, out);
+                    self.add::<S, 2, SCALED>(simd, run, cases, source, affine, place, fresh, out);
                     2
                 } else {
-                    self.add::<S, 1>(simd, run, cases, source, affine, step, fresh, out);
+                    self.add::<S, 1, SCALED>(simd, run, cases, source, affine, place, fresh, out);
                     1
                 };
                 fresh = false;
@@ -425,78 +433,76 @@ impl Border {
         }
     }
 
-    /// Adds the first `N` of some cases to the planes of a run.
+    /// Adds the first `N` of some cases to the planes of a run. Channels go innermost but one: what
+    /// a run needs is worked out once for all of them.
     #[inline(always)]
-    fn add<S: Simd, const N: usize>(
+    fn add<S: Simd, const N: usize, const SCALED: bool>(
         &self,
         simd: S,
         run: &Run,
         cases: &[(Case, isize)],
         source: Source<'_>,
-        affine: Option<Affine<'_>>,
-        step: Step,
+        affine: &[f32],
+        place: Place,
         fresh: bool,
         out: &mut [f32],
     ) {
-        let (n, width) = (S::f32s::LEN, source.width);
+        let (width, chunk) = (source.width, place.chunk);
         let zero = splat(simd, 0.0);
-        let hop = run.step * width as isize;
-        let (mut first, mut hops, mut shifts) = ([0; N], [0; N], [0; N]);
-        for (k, (case, by)) in cases[..N].iter().enumerate() {
-            first[k] = case.plane as usize * width;
-            hops[k] = by * width as isize;
-            shifts[k] = case.shift as isize;
-        }
-        for lane in (0..width).step_by(n) {
+        let hop = (run.step * width as isize) as usize;
+        let mut lane = 0;
+        while lane < width {
             let mut masks = [zero; N];
-            for (mask, (case, _)) in masks.iter_mut().zip(cases) {
-                *mask = load(simd, &self.masks, case.mask as usize + step.chunk * width + lane);
-            }
-            for (c, out) in out.chunks_exact_mut(step.to).enumerate() {
-                let (scale, offset) = match affine {
-                    Some(affine) => affine.at(simd, c, width, lane),
-                    None => (zero, zero),
-                };
-                let mut at = run.plane * width + lane;
+            let (mut first, mut hops) = ([0; N], [0; N]);
+            for (k, (case, by)) in cases[..N].iter().enumerate() {
+                masks[k] = load(simd, &self.masks, case.mask as usize + chunk * width + lane);
+                first[k] = case.plane as usize * width;
+                hops[k] = (by * width as isize) as usize;
                 if source.local {
-                    let begin = source.first + step.chunk * source.stride + c * step.from + lane;
-                    let mut from = [0; N];
-                    for k in 0..N {
-                        from[k] = (begin + first[k]).wrapping_add_signed(shifts[k]);
-                    }
-                    for _ in 0..run.count {
-                        let mut sum = if fresh { zero } else { load(simd, out, at) };
-                        for k in 0..N {
-                            let mut value = load(simd, source.data, from[k]);
-                            if affine.is_some() {
-                                value = value.mul_add(scale, offset);
-                            }
-                            sum = value.mul_add(masks[k], sum);
-                            from[k] = from[k].wrapping_add_signed(hops[k]);
-                        }
-                        store::<S>(sum, out, at);
-                        at = at.wrapping_add_signed(hop);
-                    }
-                    continue;
+                    let at = first[k] + source.first + chunk * source.stride + lane;
+                    first[k] = at.wrapping_add_signed(case.shift as isize);
                 }
+            }
+            for c in 0..place.channels {
+                let (mut scale, mut offset) = (zero, zero);
+                if SCALED {
+                    (scale, offset) = Affine(affine).at(simd, c, width, lane);
+                }
+                let mut at = c * place.to + run.plane * width + lane;
                 let mut from = first;
                 for _ in 0..run.count {
                     let mut sum = if fresh { zero } else { load(simd, out, at) };
                     for k in 0..N {
-                        let plane = c * step.from + from[k];
-                        let mut value = source.distant(simd, step.chunk, plane, lane, shifts[k]);
-                        if affine.is_some() {
+                        let mut value = if source.local {
+                            load(simd, source.data, from[k])
+                        } else {
+                            source.distant(simd, chunk, from[k], lane, cases[k].0.shift as isize)
+                        };
+                        if SCALED {
                             value = value.mul_add(scale, offset);
                         }
                         sum = value.mul_add(masks[k], sum);
-                        from[k] = from[k].wrapping_add_signed(hops[k]);
+                        from[k] = from[k].wrapping_add(hops[k]);
                     }
                     store::<S>(sum, out, at);
-                    at = at.wrapping_add_signed(hop);
+                    at = at.wrapping_add(hop);
+                }
+                for first in &mut first {
+                    *first += place.from;
                 }
             }
+            lane += S::f32s::LEN;
         }
     }
+}
+
+/// Chunk, channels, and from one channel to the next in the source and in the result.
+#[derive(Clone, Copy)]
+struct Place {
+    chunk: usize,
+    channels: usize,
+    from: usize,
+    to: usize,
 }
 
 /// Scale and offset for each lane of a chunk; a third number follows them.
@@ -519,14 +525,6 @@ impl Affine<'_> {
             }
         }
     }
-}
-
-/// Strides of [`Border::add`]: a channel of the source and of the result; and the chunk.
-#[derive(Clone, Copy)]
-struct Step {
-    from: usize,
-    chunk: usize,
-    to: usize,
 }
 
 #[inline(always)]

@@ -8,43 +8,54 @@ use super::engine::{Engine, each_chunk, tally_lanes};
 use super::lanes::Buffer;
 use super::plan::{PER_LANE, Tally, Workspace};
 use super::shape::Output;
+use super::vector::{load, splat, store};
 use crate::error::InputError;
 
 /// Cells at which SLFs are wanted; made by [`Decoder::readout`].
 #[derive(Clone, Debug)]
 pub struct Readout {
-    cells: usize,
-    /// Where each (emitter, cell) lies in a chunked plane buffer of one channel: chunk and place.
-    places: Vec<(u32, u32)>,
+    /// Cells in the order of their planes, which is the order of memory: where in the caller's.
+    order: Vec<u32>,
+    /// Where each (emitter, cell) lies in the last activations' first channel, and in the gradient
+    /// of the logits.
+    activations: Vec<usize>,
+    logits: Vec<usize>,
 }
 
 impl Readout {
     pub(super) fn new(decoder: &Decoder, cells: &[usize]) -> Result<Self, InputError> {
         let (rows, cols) = (decoder.rows(), decoder.cols());
-        let plan = decoder.plan();
-        let mut places = Vec::with_capacity(decoder.emitters() * cells.len());
-        for e in 0..decoder.emitters() {
-            for &cell in cells {
-                if cell >= rows * cols {
-                    return Err(InputError::Request(format!(
-                        "cell {cell} is off the {rows} x {cols} grid: give 0 to {}",
-                        rows * cols - 1
-                    )));
-                }
-                let (chunk, at) = plan.lanes.place(plan.last_phases, e, cell / cols, cell % cols);
-                places.push((chunk as u32, at as u32));
+        if let Some(cell) = cells.iter().find(|&&cell| cell >= rows * cols) {
+            return Err(InputError::Request(format!(
+                "cell {cell} is off the {rows} x {cols} grid: give 0 to {}",
+                rows * cols - 1
+            )));
+        }
+        let (plan, lanes) = (decoder.plan(), &decoder.plan().lanes);
+        let place = |emitter: usize, index: u32| {
+            let cell = cells[index as usize];
+            lanes.place(plan.last_phases, emitter, cell / cols, cell % cols)
+        };
+        let mut order: Vec<u32> = (0..cells.len() as u32).collect();
+        order.sort_by_key(|&index| place(0, index));
+        let (mut activations, mut logits) = (Vec::new(), Vec::new());
+        for emitter in 0..lanes.emitters {
+            for &index in &order {
+                let (chunk, at) = place(emitter, index);
+                activations.push(chunk * plan.channels * plan.last_len() + at);
+                logits.push(chunk * plan.last_len() + at);
             }
         }
-        Ok(Self { cells: cells.len(), places })
+        Ok(Self { order, activations, logits })
     }
 
     /// Number of cells.
     pub fn len(&self) -> usize {
-        self.cells
+        self.order.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.cells == 0
+        self.order.is_empty()
     }
 }
 
@@ -97,7 +108,7 @@ impl Engine<'_> {
     }
 
     pub(super) fn read_at(&self, params: &[f32], readout: &Readout, ws: &mut Workspace) {
-        let (plan, cells) = (self.plan, readout.cells);
+        let (plan, cells) = (self.plan, readout.len());
         let (channels, len) = (plan.channels, plan.last_len());
         let row = cells.next_multiple_of(16);
         let emitters = plan.lanes.emitters;
@@ -106,64 +117,70 @@ impl Engine<'_> {
             ws.gathered_gradient = Buffer::new(emitters * row, 0);
         }
         ws.slf_at.resize(emitters * cells, 0.0);
-        let last = &ws.activations[plan.stages.len() - 1];
+        if cells == 0 {
+            return;
+        }
+        let last = &ws.activations[plan.stages.len() - 1][..];
         let affine = &ws.affine[plan.stages.len() - 1];
         let (logits, gathered) = ws.gathered.split_at_mut(emitters * row);
-        for (e, places) in readout.places.chunks_exact(cells.max(1)).enumerate() {
+        for (e, places) in readout.activations.chunks_exact(cells).enumerate() {
             let logits = &mut logits[e * row..(e + 1) * row];
             let lane = plan.lanes.first_lane(e);
             let offset: f32 =
                 (0..channels).map(|c| self.lane_scale(params, affine, lane, c).1).sum();
             logits.fill(offset);
             for c in 0..channels {
-                let to = &mut gathered[(c * emitters + e) * row..][..row];
-                for (to, &(chunk, at)) in to.iter_mut().zip(places) {
-                    *to = last[(chunk as usize * channels + c) * len + at as usize];
+                let (to, from) = (&mut gathered[(c * emitters + e) * row..][..row], &last[c * len..]);
+                for (to, &at) in to.iter_mut().zip(places) {
+                    *to = from[at];
                 }
                 let (scale, _) = self.lane_scale(params, affine, lane, c);
-                logits.iter_mut().zip(to).for_each(|(l, v)| *l += scale * *v);
+                dispatch!(self.level, simd => accumulate(simd, scale, to, logits));
             }
-        }
-        dispatch!(self.level, simd => apply(simd, self.shape.output, logits));
-        for (to, from) in ws.slf_at.chunks_exact_mut(cells.max(1)).zip(logits.chunks_exact(row)) {
-            to.copy_from_slice(&from[..cells]);
+            dispatch!(self.level, simd => apply(simd, self.shape.output, logits));
+            let slf = &mut ws.slf_at[e * cells..(e + 1) * cells];
+            for (value, &index) in logits.iter().zip(&readout.order) {
+                slf[index as usize] = *value;
+            }
         }
     }
 
     /// Gradient of the logits and the tallies of the last block, from `upstream` at the cells.
     pub(super) fn write_at(&self, readout: &Readout, upstream: &[f32], ws: &mut Workspace) {
-        let (plan, cells) = (self.plan, readout.cells);
-        let (channels, len) = (plan.channels, plan.last_len());
+        let (plan, cells) = (self.plan, readout.len());
+        let channels = plan.channels;
         let row = cells.next_multiple_of(16);
         let emitters = plan.lanes.emitters;
-        let gathered = &ws.gathered[emitters * row..];
+        let (values, gathered) = ws.gathered.split_at(emitters * row);
         let moments = &ws.moments[plan.stages.len() - 1];
+        let logits = &mut ws.logit_gradient[..];
         ws.tallies.fill(Tally::default());
-        for e in 0..emitters {
+        for (e, places) in readout.logits.chunks_exact(cells.max(1)).enumerate() {
             let g = e * plan.groups / emitters;
             let d = &mut ws.gathered_gradient[e * row..(e + 1) * row];
-            for i in 0..cells {
-                let k = e * cells + i;
-                d[i] = upstream[k] * slope(self.shape.output, ws.slf_at[k]);
-                let (chunk, at) = readout.places[k];
-                ws.logit_gradient[chunk as usize * len + at as usize] += d[i];
+            let (values, upstream) = (&values[e * row..], &upstream[e * cells..(e + 1) * cells]);
+            for ((d, value), &index) in d.iter_mut().zip(values).zip(&readout.order) {
+                *d = upstream[index as usize] * slope(self.shape.output, *value);
             }
-            let plain: f64 = dispatch!(self.level, simd => total(simd, d, |_| 1.0));
+            for (d, &at) in d.iter().zip(places) {
+                logits[at] += *d;
+            }
             for c in 0..channels {
                 let v = &gathered[(c * emitters + e) * row..][..row];
                 let mean = moments[g * channels + c].mean as f32;
                 let tally = &mut ws.tallies[g * channels + c];
+                let (plain, scaled) = dispatch!(self.level, simd => total(simd, d, v, mean));
                 tally.plain += plain;
-                tally.scaled += dispatch!(self.level, simd => total(simd, d, |i| v[i] - mean));
+                tally.scaled += scaled;
             }
         }
     }
 
     /// The gradient of the logits is zero again where [`Engine::write_at`] wrote.
     pub(super) fn clear_at(&self, readout: &Readout, ws: &mut Workspace) {
-        let len = self.plan.last_len();
-        for &(chunk, at) in &readout.places {
-            ws.logit_gradient[chunk as usize * len + at as usize] = 0.0;
+        let logits = &mut ws.logit_gradient[..];
+        for &at in &readout.logits {
+            logits[at] = 0.0;
         }
     }
 
@@ -237,17 +254,26 @@ impl Engine<'_> {
     }
 }
 
-/// Sum of d[i] f(i).
+/// Sums of d and of d (v - mean).
 #[inline(always)]
-fn total<S: Simd>(simd: S, d: &[f32], f: impl Fn(usize) -> f32) -> f64 {
-    let _ = simd;
-    let mut parts = [0.0f32; 16];
-    for (k, d) in d.chunks_exact(16).enumerate() {
-        for (i, part) in parts.iter_mut().enumerate() {
-            *part += d[i] * f(16 * k + i);
-        }
+fn total<S: Simd>(simd: S, d: &[f32], v: &[f32], mean: f32) -> (f64, f64) {
+    let (n, mean) = (S::f32s::LEN, splat(simd, mean));
+    let (mut plain, mut scaled) = (splat(simd, 0.0), splat(simd, 0.0));
+    for (d, v) in d.chunks_exact(n).zip(v.chunks_exact(n)) {
+        let d = load(simd, d, 0);
+        plain += d;
+        scaled = d.mul_add(load(simd, v, 0) - mean, scaled);
     }
-    parts.iter().map(|&p| f64::from(p)).sum()
+    (f64::from(plain.reduce_sum()), f64::from(scaled.reduce_sum()))
+}
+
+/// to += scale * from.
+#[inline(always)]
+fn accumulate<S: Simd>(simd: S, scale: f32, from: &[f32], to: &mut [f32]) {
+    let (n, scale) = (S::f32s::LEN, splat(simd, scale));
+    for (from, to) in from.chunks_exact(n).zip(to.chunks_exact_mut(n)) {
+        store::<S>(load(simd, from, 0).mul_add(scale, load(simd, to, 0)), to, 0);
+    }
 }
 
 #[inline(always)]

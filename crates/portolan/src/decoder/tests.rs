@@ -95,8 +95,14 @@ fn any_shape() -> impl Strategy<Value = Shape> {
         prop::sample::select(vec![Padding::Reflect, Padding::Zero]),
         prop::sample::select(vec![Output::Sigmoid, Output::Exponential]),
     )
-        .prop_map(|(blocks, channels, kernel, upsampling, normalisation, padding, output)| {
-            Shape { blocks, channels, kernel, upsampling, normalisation, padding, output }
+        .prop_map(|(blocks, channels, kernel, upsampling, normalisation, padding, output)| Shape {
+            blocks,
+            channels,
+            kernel,
+            upsampling,
+            normalisation,
+            padding,
+            output,
         })
 }
 
@@ -181,28 +187,12 @@ fn fast_path_agrees_with_pytorch() {
     }
 }
 
-/// Compares dense and sparse passes with the reference.
+/// Compares dense and sparse passes with the reference: within 1e-4 of the norm, or where rounding
+/// alone moves the reference further (a gradient that all but cancels), within a few times that.
 fn agree(decoder: &Decoder, seed: u64) {
     let (params, latents) = start(decoder, seed);
-    let upstream = noise(decoder.emitters() * decoder.rows() * decoder.cols(), seed + 2);
-    let tape = reference::forward(decoder, &params, &latents);
-    let grad = reference::backward(decoder, &params, &tape, &upstream);
-    let check = |what: &str, found: &[f32], expected: &[f64], limit: f64| {
-        let off = distance(found, expected);
-        assert!(
-            off < limit,
-            "{what} {off} {:?} {}x{}",
-            decoder.shape(),
-            decoder.rows(),
-            decoder.cols()
-        );
-    };
-    let (slf, dp, dz) = fast(decoder, &params, &latents, &upstream, None);
-    check("slf", &slf, &tape.slf, 1e-4);
-    check("params", &dp, &grad.params, 1e-4);
-    check("latents", &dz, &grad.latents, 1e-4);
-
     let n = decoder.rows() * decoder.cols();
+    let upstream = noise(decoder.emitters() * n, seed + 2);
     let cells: Vec<usize> = (0..n).step_by(7).chain([0, n - 1, 5, 5]).collect();
     let pick = |x: &[f64]| -> Vec<f64> {
         x.chunks_exact(n).flat_map(|x| cells.iter().map(|&c| x[c])).collect()
@@ -212,11 +202,28 @@ fn agree(decoder: &Decoder, seed: u64) {
     for (k, w) in weights.iter().enumerate() {
         sparse[k / cells.len() * n + cells[k % cells.len()]] += w;
     }
-    let grad = reference::backward(decoder, &params, &tape, &sparse);
-    let (slf, dp, dz) = fast(decoder, &params, &latents, &weights, Some(&cells));
-    check("slf at cells", &slf, &pick(&tape.slf), 1e-4);
-    check("params from cells", &dp, &grad.params, 1e-4);
-    check("latents from cells", &dz, &grad.latents, 1e-4);
+    let narrow = |x: &[f64]| x.iter().map(|&x| x as f32).collect::<Vec<f32>>();
+    let (params32, latents32) = (narrow(&params), narrow(&latents));
+    let wide = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
+    let (params, latents) = (wide(&params32), wide(&latents32));
+    let tape = reference::forward(decoder, &params, &latents);
+    let tape32 = reference::forward(decoder, &params32, &latents32);
+    let check = |what: &str, found: &[f32], plain: &[f32], expected: &[f64]| {
+        let (off, limit) = (distance(found, expected), 1e-4 + 10.0 * distance(plain, expected));
+        let (rows, cols) = (decoder.rows(), decoder.cols());
+        assert!(off < limit, "{what} {off} {limit} {:?} {rows}x{cols}", decoder.shape());
+    };
+    for (upstream, given, cells) in
+        [(&upstream, &upstream, None), (&sparse, &weights, Some(&cells[..]))]
+    {
+        let grad = reference::backward(decoder, &params, &tape, upstream);
+        let grad32 = reference::backward(decoder, &params32, &tape32, &narrow(upstream));
+        let (slf, dp, dz) = fast(decoder, &params, &latents, given, cells);
+        let expected = if cells.is_some() { pick(&tape.slf) } else { tape.slf.clone() };
+        check("slf", &slf, &narrow(&expected), &expected);
+        check("params", &dp, &grad32.params, &grad.params);
+        check("latents", &dz, &grad32.latents, &grad.latents);
+    }
 }
 
 #[test]

@@ -35,6 +35,7 @@ pub trait Real:
 {
     fn of(value: f64) -> Self;
     fn to_f64(self) -> f64;
+    fn is_nan(self) -> bool;
 }
 
 impl Real for f32 {
@@ -47,6 +48,11 @@ impl Real for f32 {
     fn to_f64(self) -> f64 {
         self.into()
     }
+
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        self.is_nan()
+    }
 }
 
 impl Real for f64 {
@@ -58,6 +64,11 @@ impl Real for f64 {
     #[inline(always)]
     fn to_f64(self) -> f64 {
         self
+    }
+
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        self.is_nan()
     }
 }
 
@@ -124,7 +135,7 @@ impl<T: Real> Likelihood<T> for SquaredError {
 
     #[inline(always)]
     fn entry(&self, target: T, mean: T) -> Score<T> {
-        let missing = target.partial_cmp(&target).is_none();
+        let missing = target.is_nan();
         let error = if missing { T::default() } else { mean - target };
         let curvature = if missing { T::default() } else { T::of(2.0 * self.weight) };
         let scaled = error * T::of(self.weight);

@@ -95,14 +95,8 @@ fn any_shape() -> impl Strategy<Value = Shape> {
         prop::sample::select(vec![Padding::Reflect, Padding::Zero]),
         prop::sample::select(vec![Output::Sigmoid, Output::Exponential]),
     )
-        .prop_map(|(blocks, channels, kernel, upsampling, normalisation, padding, output)| Shape {
-            blocks,
-            channels,
-            kernel,
-            upsampling,
-            normalisation,
-            padding,
-            output,
+        .prop_map(|(blocks, channels, kernel, upsampling, normalisation, padding, output)| {
+            Shape { blocks, channels, kernel, upsampling, normalisation, padding, output }
         })
 }
 

@@ -16,6 +16,7 @@ pub(super) struct Misfit<L: Likelihood<f32>> {
     sensors: usize,
     padded: usize,
     offset: f32,
+    power: Vec<f32>,
     mean: Vec<f32>,
     slope: Vec<f32>,
     level: Level,
@@ -46,6 +47,7 @@ impl<L: Likelihood<f32>> Misfit<L> {
             sensors,
             padded: width,
             offset: offset as f32,
+            power: vec![0.0; width],
             mean: vec![0.0; width],
             slope: vec![0.0; width],
             level: Level::new(),
@@ -84,46 +86,39 @@ impl<L: Likelihood<f32>> Misfit<L> {
         grad_slf: &mut [f32],
         grad_psd: &mut [f32],
     ) -> f64 {
-        let (sensors, width, offset) = (self.sensors, self.padded, self.offset);
-        let (mean, slope) = (&mut self.mean[..width], &mut self.slope[..width]);
+        let (sensors, width) = (self.sensors, self.padded);
+        let (power, _) = self.power.as_chunks_mut::<LANES>();
         grad_psd.fill(0.0);
         let mut loss = 0.0;
         for (n, targets) in self.targets.chunks_exact(width).enumerate() {
-            // `slope` holds x + a until the likelihood has been asked.
-            let mut x = [0.0f32; LANES];
-            for start in (0..width).step_by(LANES) {
-                x.fill(offset);
-                for (r, row) in psd.chunks_exact(width).enumerate() {
-                    let s = slf_at[r * sensors + n];
-                    for (x, c) in x.iter_mut().zip(&row[start..start + LANES]) {
-                        *x += s * c;
+            power.fill([self.offset; LANES]);
+            for (r, spectrum) in psd.chunks_exact(width).enumerate() {
+                let s = slf_at[r * sensors + n];
+                for (x, c) in power.iter_mut().zip(spectrum.as_chunks::<LANES>().0) {
+                    for lane in 0..LANES {
+                        x[lane] += s * c[lane];
                     }
-                }
-                for lane in 0..LANES {
-                    mean[start + lane] = ln(x[lane]);
                 }
             }
-            loss += self.likelihood.gradient_row(targets, mean, slope);
-            for start in (0..width).step_by(LANES) {
-                x.fill(offset);
-                for (r, row) in psd.chunks_exact(width).enumerate() {
-                    let s = slf_at[r * sensors + n];
-                    for (x, c) in x.iter_mut().zip(&row[start..start + LANES]) {
-                        *x += s * c;
-                    }
+            for (mean, x) in self.mean.as_chunks_mut::<LANES>().0.iter_mut().zip(&*power) {
+                for lane in 0..LANES {
+                    mean[lane] = ln(x[lane]);
                 }
-                for (slope, x) in slope[start..start + LANES].iter_mut().zip(&x) {
-                    *slope /= x;
+            }
+            loss += self.likelihood.gradient_row(targets, &self.mean, &mut self.slope);
+            let (slope, _) = self.slope.as_chunks_mut::<LANES>();
+            for (slope, x) in slope.iter_mut().zip(&*power) {
+                for lane in 0..LANES {
+                    slope[lane] /= x[lane];
                 }
             }
             let rows = psd.chunks_exact(width).zip(grad_psd.chunks_exact_mut(width));
-            for (r, (row, grad_row)) in rows.enumerate() {
+            for (r, (spectrum, grad)) in rows.enumerate() {
                 let s = slf_at[r * sensors + n];
                 let mut sums = [0.0f32; LANES];
-                for start in (0..width).step_by(LANES) {
-                    let end = start + LANES;
-                    let (c, g, d) =
-                        (&row[start..end], &mut grad_row[start..end], &slope[start..end]);
+                let chunks = spectrum.as_chunks::<LANES>().0.iter().zip(grad.as_chunks_mut().0);
+                for ((c, g), d) in chunks.zip(&*slope) {
+                    let g: &mut [f32; LANES] = g;
                     for lane in 0..LANES {
                         sums[lane] += d[lane] * c[lane];
                         g[lane] += d[lane] * s;

@@ -41,6 +41,7 @@ pub enum Command {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct DemoArgs {
     /// Folder for the files and pictures [default: portolan-demo, or the next free name]
     #[arg(long, value_name = "DIR")]
@@ -61,6 +62,7 @@ pub enum Psd {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct SimulateArgs {
     /// Where to write the map (.npz, .mat, .csv)
     #[arg(short, long)]
@@ -92,6 +94,7 @@ pub struct SimulateArgs {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct SenseArgs {
     /// The map to take readings of
     pub truth: PathBuf,
@@ -116,7 +119,7 @@ pub struct SenseArgs {
     #[arg(long, requires = "path", default_value_t = 1)]
     pub every: usize,
     /// Additive white noise at this signal-to-noise ratio
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     pub snr_db: Option<f64>,
     /// Leave out this share of single readings, at random
     #[arg(long, value_name = "SHARE")]
@@ -186,6 +189,7 @@ impl UnitName {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct EstimateArgs {
     /// Readings (.npz, .csv, .mat)
     pub readings: PathBuf,
@@ -215,6 +219,7 @@ pub struct EstimateArgs {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct ScoreArgs {
     pub map: PathBuf,
     pub truth: PathBuf,
@@ -228,6 +233,7 @@ pub struct ScoreArgs {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct CompareArgs {
     pub readings: PathBuf,
     pub truth: PathBuf,
@@ -249,6 +255,7 @@ pub struct CompareArgs {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct PlotArgs {
     pub map: PathBuf,
     /// The picture (.png); without it a preview goes to the terminal
@@ -275,6 +282,7 @@ pub struct PlotArgs {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct InspectArgs {
     pub file: PathBuf,
     #[arg(long)]
@@ -284,6 +292,7 @@ pub struct InspectArgs {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct ConvertArgs {
     pub input: PathBuf,
     pub output: PathBuf,

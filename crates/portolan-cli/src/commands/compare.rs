@@ -24,9 +24,11 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let context = Context { emitters: args.emitters, seed: args.seed };
     let (mut rows, mut objects) = (Vec::new(), Vec::new());
     for ((name, settings), label) in methods.iter().zip(&args.methods) {
-        let (estimate, seconds) = timed_estimate(name, settings.clone(), &readings, &context)?;
+        let (estimate, seconds) = timed_estimate(name, settings.clone(), &readings, &context)
+            .map_err(|failure| failure.about(&args.readings))?;
         warn(&estimate.notes);
-        let score = score(&estimate.map, &truth, args.offset)?;
+        let score = score(&estimate.map, &truth, args.offset)
+            .map_err(|error| Failure::from(error).about(&args.truth))?;
         rows.push(vec![
             label.clone(),
             figure(score.ssim, 4),

@@ -17,23 +17,35 @@ use std::time::Instant;
 
 use portolan::estimate::build;
 use portolan::{Context, Estimate, RadioMap, Readings};
-use portolan_io::{ReadOptions, read_map, read_readings};
+use portolan_io::{Format, ReadOptions, check_output, read_map, read_readings};
 
 use crate::failure::Failure;
 use crate::output::warn;
 use crate::watch::watched;
 
+/// Refuses an output that cannot be written, before any work is done for it.
+fn check_target(path: &Path, force: bool) -> Result<(), Failure> {
+    Format::of_output(path)?;
+    Ok(check_output(path, force)?)
+}
+
+/// Says what the user should know about a file.
+fn warn_about(path: &Path, warnings: &[String]) {
+    let named: Vec<String> = warnings.iter().map(|w| format!("{}: {w}", path.display())).collect();
+    warn(&named);
+}
+
 /// Reads a map and passes its warnings on.
 fn load_map(path: &Path, options: &ReadOptions) -> Result<RadioMap, Failure> {
     let loaded = read_map(path, options)?;
-    warn(&loaded.warnings);
+    warn_about(path, &loaded.warnings);
     Ok(loaded.value)
 }
 
 /// Reads readings and passes their warnings on.
 fn load_readings(path: &Path, options: &ReadOptions) -> Result<Readings, Failure> {
     let loaded = read_readings(path, options)?;
-    warn(&loaded.warnings);
+    warn_about(path, &loaded.warnings);
     Ok(loaded.value)
 }
 

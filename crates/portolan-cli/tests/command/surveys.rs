@@ -1,5 +1,6 @@
 //! Tables as people keep them: long and wide, metres and cells, gaps, several readings of a cell.
 
+use crate::npz::npz;
 use crate::support::Desk;
 
 #[test]
@@ -69,4 +70,31 @@ fn a_survey_may_start_away_from_zero() {
     desk.refused("estimate far.csv -o map.npz --grid 4x4", &["far.csv: line 2, column 1"]);
     desk.ok("estimate far.csv -o map.npz --grid 4x4 --cell-m 2 --origin -10,5");
     assert_eq!(desk.json("inspect map.npz --json")["cell_m"], 2.0);
+}
+
+#[test]
+fn the_unit_of_another_s_file_is_not_put_on_our_own() {
+    let desk = Desk::with_readings();
+    desk.ok("estimate readings.npz -o map.npz --method kriging");
+    let alone = desk.json("score map.npz truth.npz --json");
+    let mut power = String::from("row,col,100MHz,101MHz,102MHz,103MHz,104MHz\n");
+    desk.ok("convert truth.npz truth.csv");
+    let table = String::from_utf8(desk.read("truth.csv")).unwrap();
+    table.lines().skip(1).for_each(|line| power += &format!("{line}\n"));
+    // The same truth in dBm, in a table whose names do not tell the unit.
+    desk.write("bare.csv", power);
+    let beside = desk.json("score map.npz bare.csv --unit dbm --json");
+    let close = |a: &serde_json::Value, b: &serde_json::Value| {
+        (a["rmse_db"].as_f64().unwrap() - b["rmse_db"].as_f64().unwrap()).abs() < 1e-6
+    };
+    assert!(close(&alone, &beside), "{alone} {beside}");
+    let row = &desk.json("compare readings.npz bare.csv --unit dbm --methods kriging --json")[0];
+    assert!(close(&alone, row), "{alone} {row}");
+    // Named by --var, an array of one file is not looked for in ours.
+    let values: Vec<f64> = (0..16 * 14 * 5).map(|i| -40.0 - f64::from(i % 7)).collect();
+    desk.write("other.npz", npz(&[("powers", &[16, 14, 5], &values)]));
+    desk.ok("score map.npz other.npz --var powers --unit dbm");
+    desk.ok(
+        "plot map.npz -o map.png --truth other.npz --readings readings.npz --var powers --unit dbm",
+    );
 }

@@ -64,6 +64,27 @@ fn an_interrupted_comparison_ends_with_130() {
 }
 
 #[test]
+fn an_interrupted_write_leaves_no_half_file() {
+    let desk = Desk::new();
+    let mut child = start(&desk, "simulate -o map.csv --grid 512x512 --bands 64 --emitters 1");
+    let begun = Instant::now();
+    let part = || std::fs::read_dir(desk.path("")).unwrap().next().is_some();
+    while !part() {
+        assert!(child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(30));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let said = stop(child, "-INT", Duration::from_secs(5));
+    // A fast disk may take the whole file within the moment of grace: then it must be whole.
+    match said.code {
+        Some(130) => assert!(desk.files().is_empty(), "{:?}", desk.files().keys()),
+        code => {
+            assert_eq!(code, Some(0), "{}", said.stderr);
+            assert_eq!(desk.read("map.csv").iter().filter(|b| **b == b'\n').count(), 512 * 512 + 1);
+        }
+    }
+}
+
+#[test]
 fn a_command_that_waits_for_its_input_can_be_interrupted() {
     let desk = Desk::new();
     assert!(Command::new("mkfifo").arg(desk.path("pipe.csv")).status().unwrap().success());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -12,6 +13,9 @@ pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 /// Every method, and `auto`.
 pub const METHODS: [&str; 6] = ["nearest", "idw", "linear", "thin_plate", "kriging", "auto"];
+
+/// No command of these tests takes a tenth of it.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// A temporary folder in which the command runs.
 pub struct Desk(TempDir);
@@ -61,7 +65,9 @@ impl Desk {
     }
 
     pub fn run(&self, args: &str) -> Said {
-        Said::from(self.command(args).output().unwrap())
+        // A command that hangs is a failure, not a suite that never ends.
+        let mut command = assert_cmd::Command::from_std(self.command(args));
+        Said::from(command.timeout(LONGEST).output().unwrap())
     }
 
     /// Runs a command that must succeed.

@@ -214,20 +214,13 @@ fn maps_that_do_not_fit_each_other() {
 }
 
 #[test]
-fn a_grid_smaller_than_the_window_of_ssim_still_scores_what_it_can() {
+fn a_grid_smaller_than_the_window_of_ssim() {
     let desk = Desk::new();
     desk.write("small.npz", map(4, 4, 1.0, 2.0));
-    let said = desk.run("score small.npz small.npz --json");
-    // SSIM has no value there; a refusal must say why, a score must leave it out.
-    match said.code {
-        Some(0) => {
-            let score: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
-            assert!(score["ssim"].is_null() && score["rmse_db"] == 0.0, "{score}");
-        }
-        _ => {
-            desk.refused("score small.npz small.npz", &["small.npz", "4 x 4", "window"]);
-        }
-    }
+    desk.refused("score small.npz small.npz", &["small.npz", "4 x 4", "7 x 7 window"]);
+    desk.write("readings.csv", "row,col,mw_1GHz\n0,0,2\n3,3,1\n");
+    let compare = "compare readings.csv small.npz --methods idw --grid 4x4";
+    desk.refused(compare, &["small.npz", "4 x 4", "7 x 7 window"]);
 }
 
 #[test]

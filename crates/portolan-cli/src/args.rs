@@ -41,15 +41,18 @@ pub enum Command {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct DemoArgs {
     /// Folder for the files and pictures [default: portolan-demo, or the next free name]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Seed of everything random: the same seed makes the same bytes
     #[arg(long, default_value_t = 7)]
     pub seed: u64,
     /// Replace files of an earlier demo in the same folder
     #[arg(long)]
     pub force: bool,
+    /// Number of threads; the result does not depend on it [default: all]
     #[arg(long)]
     pub threads: Option<usize>,
 }
@@ -61,14 +64,18 @@ pub enum Psd {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct SimulateArgs {
     /// Where to write the map (.npz, .mat, .csv)
     #[arg(short, long)]
     pub output: PathBuf,
+    /// Rows x columns
     #[arg(long, default_value = "64x64", value_parser = parse_grid)]
     pub grid: (usize, usize),
+    /// Number of frequency bands
     #[arg(long, default_value_t = 64)]
     pub bands: usize,
+    /// Number of transmitters
     #[arg(long, default_value_t = 4)]
     pub emitters: usize,
     /// Standard deviation of the shadowing in dB
@@ -77,24 +84,29 @@ pub struct SimulateArgs {
     /// Decorrelation distance of the shadowing in metres
     #[arg(long, default_value_t = 90.0)]
     pub decorrelation: f64,
+    /// Shape of the transmitters' spectra
     #[arg(long, value_enum, default_value = "gaussian")]
     pub psd: Psd,
     /// Metres per cell
     #[arg(long, default_value_t = 1.0)]
     pub cell_m: f64,
+    /// Seed of everything random: the same seed makes the same bytes
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// Write only the factors, however small the map
     #[arg(long)]
     pub factored: bool,
+    /// Replace an existing output
     #[arg(long)]
     pub force: bool,
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct SenseArgs {
     /// The map to take readings of
     pub truth: PathBuf,
+    /// Where to write (.npz, .mat, .csv)
     #[arg(short, long)]
     pub output: PathBuf,
     /// Random cells: this share of all [default: 0.1]
@@ -116,7 +128,7 @@ pub struct SenseArgs {
     #[arg(long, requires = "path", default_value_t = 1)]
     pub every: usize,
     /// Additive white noise at this signal-to-noise ratio
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     pub snr_db: Option<f64>,
     /// Leave out this share of single readings, at random
     #[arg(long, value_name = "SHARE")]
@@ -130,8 +142,10 @@ pub struct SenseArgs {
     /// Standard deviation of the noise before quantising [default: 1.7]
     #[arg(long, requires = "bits")]
     pub sigma: Option<f64>,
+    /// Seed of everything random: the same seed makes the same bytes
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+    /// Replace an existing output
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
@@ -186,6 +200,7 @@ impl UnitName {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct EstimateArgs {
     /// Readings (.npz, .csv, .mat)
     pub readings: PathBuf,
@@ -201,13 +216,16 @@ pub struct EstimateArgs {
     /// An option of the method; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
     pub settings: Vec<(String, String)>,
+    /// Seed of everything random: the same seed makes the same bytes
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+    /// Number of threads; the result does not depend on it [default: all]
     #[arg(long)]
     pub threads: Option<usize>,
     /// Print what was done as one JSON object
     #[arg(long)]
     pub json: bool,
+    /// Replace an existing output
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
@@ -215,12 +233,16 @@ pub struct EstimateArgs {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct ScoreArgs {
+    /// The map (.npz, .csv, .mat)
     pub map: PathBuf,
+    /// The true map (.npz, .csv, .mat)
     pub truth: PathBuf,
     /// The a of ln(x + a) [default: from the truth, 1e-6 at unit scale]
     #[arg(long)]
     pub offset: Option<f64>,
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -228,20 +250,28 @@ pub struct ScoreArgs {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct CompareArgs {
+    /// Readings (.npz, .csv, .mat)
     pub readings: PathBuf,
+    /// The true map (.npz, .csv, .mat)
     pub truth: PathBuf,
     /// Names, each with options if need be: kriging,kriging:trend=linear:covariance=matern32
     #[arg(long, value_delimiter = ',', default_value = "nearest,idw,linear,thin_plate,kriging")]
     pub methods: Vec<String>,
+    /// How many emitters to assume, or auto
     #[arg(long, default_value = "auto", value_parser = parse_emitters)]
     pub emitters: Emitters,
+    /// The a of ln(x + a) [default: from the truth, 1e-6 at unit scale]
     #[arg(long)]
     pub offset: Option<f64>,
+    /// Seed of everything random: the same seed makes the same bytes
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+    /// Number of threads; the result does not depend on it [default: all]
     #[arg(long)]
     pub threads: Option<usize>,
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -249,7 +279,9 @@ pub struct CompareArgs {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct PlotArgs {
+    /// The map (.npz, .csv, .mat)
     pub map: PathBuf,
     /// The picture (.png); without it a preview goes to the terminal
     #[arg(short, long)]
@@ -266,8 +298,10 @@ pub struct PlotArgs {
     /// Draw the SLF and PSD of every emitter of a factored map instead of a band
     #[arg(long, conflicts_with_all = ["band", "readings"])]
     pub factors: bool,
+    /// Heading of the picture
     #[arg(long)]
     pub title: Option<String>,
+    /// Replace an existing output
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
@@ -275,8 +309,11 @@ pub struct PlotArgs {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct InspectArgs {
+    /// A map or readings (.npz, .csv, .mat)
     pub file: PathBuf,
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -284,9 +321,13 @@ pub struct InspectArgs {
 }
 
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct ConvertArgs {
+    /// A map or readings (.npz, .csv, .mat)
     pub input: PathBuf,
+    /// Where to write (.npz, .mat, .csv)
     pub output: PathBuf,
+    /// Replace an existing output
     #[arg(long)]
     pub force: bool,
     /// Unit of a written table [default: dbm, linear where a band holds a zero]
@@ -298,12 +339,14 @@ pub struct ConvertArgs {
 
 #[derive(Args)]
 pub struct MethodsArgs {
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args)]
 pub struct CompletionsArgs {
+    /// The shell to complete in
     pub shell: clap_complete::Shell,
 }
 

@@ -35,7 +35,7 @@ impl Failure {
     pub fn message(&self) -> Option<&str> {
         match self {
             Failure::Input(message) | Failure::Run(message) => Some(message),
-            Failure::Interrupted => Some("interrupted, nothing was written"),
+            Failure::Interrupted => Some("interrupted, no half file is left"),
             Failure::OutputClosed => None,
         }
     }

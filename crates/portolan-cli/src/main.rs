@@ -9,22 +9,56 @@ mod watch;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{Error, ErrorKind};
 
 use args::{Cli, Command};
 use failure::Failure;
+use output::say;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
     watch::listen_for_interrupts();
-    match run(cli.command) {
+    let outcome = match Cli::try_parse() {
+        Ok(cli) => run(cli.command),
+        Err(error) => refuse(&error),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
-                eprintln!("portolan: {message}");
+                say(&format!("portolan: {message}"));
             }
             ExitCode::from(failure.code())
         }
     }
+}
+
+/// Help and version where they were asked for; any other command line that is not understood gets
+/// one line, like every other mistake.
+fn refuse(error: &Error) -> Result<(), Failure> {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // Clap knows the terminal's colours; a reader that has gone away is no mistake.
+            let _ = error.print();
+            Ok(())
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            say(&error.render().to_string());
+            Err(Failure::input("expected a command"))
+        }
+        _ => Err(Failure::input(one_line(&error.render().to_string()))),
+    }
+}
+
+/// What clap says over several lines, less its usage and its tip to quote the argument.
+fn one_line(rendered: &str) -> String {
+    let told: Vec<&str> = rendered
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"))
+        .filter(|line| !line.is_empty() && !line.starts_with("tip: to pass"))
+        .collect();
+    let told = told.join(" ");
+    format!("{}; try --help", told.strip_prefix("error: ").unwrap_or(&told))
 }
 
 fn run(command: Command) -> Result<(), Failure> {
@@ -40,5 +74,21 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Convert(args) => commands::convert::run(&args),
         Command::Methods(args) => commands::methods::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_that_is_not_understood_gets_one_line() {
+        let words = ["portolan", "estimate", "r.npz", "-o", "m.npz", "--metod", "idw"];
+        let Err(error) = Cli::try_parse_from(words) else { panic!("--metod is no option") };
+        let Err(Failure::Input(message)) = refuse(&error) else {
+            panic!("expected an input error")
+        };
+        assert!(message.contains("'--metod'") && message.contains("'--method'"), "{message}");
+        assert!(!message.contains('\n') && !message.contains("Usage"), "{message}");
     }
 }

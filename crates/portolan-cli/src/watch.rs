@@ -8,13 +8,26 @@ use indicatif::{ProgressBar, ProgressStyle};
 use portolan::Progress;
 
 use crate::failure::Failure;
+use crate::output::say;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// From here on Ctrl-C (and a polite kill) sets a flag that every job looks at.
+/// How long a job has to notice that it was interrupted before the process ends under it.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// From here on Ctrl-C (and a polite kill) sets a flag that every job looks at. Where none does,
+/// because a large file is being read or written, the process ends a moment later.
 pub fn listen_for_interrupts() {
     // Where no handler can be set the system's own end of the process remains.
-    let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::SeqCst));
+    let _ = ctrlc::set_handler(|| {
+        INTERRUPTED.store(true, Ordering::SeqCst);
+        std::thread::sleep(GRACE);
+        let _no_file_is_named_from_here_on = portolan_io::abandon_writes();
+        if let Some(message) = Failure::Interrupted.message() {
+            say(&format!("portolan: {message}"));
+        }
+        std::process::exit(i32::from(Failure::Interrupted.code()));
+    });
 }
 
 /// Fails if the user has asked to stop: called before anything is written.

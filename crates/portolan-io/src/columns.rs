@@ -1,7 +1,7 @@
 //! The header of a table: which columns are positions and which are bands, at what frequency and
 //! in what unit.
 
-use crate::error::{Check, Problem, quoted};
+use crate::error::{Check, Problem, quoted, shown};
 use crate::options::Unit;
 
 /// Where a sensor stands.
@@ -128,7 +128,8 @@ fn band(
             if !spelled_out && freq_hz < 1e5 {
                 let name = quoted(written);
                 warnings.push(format!(
-                    "column {name} is read as {freq_hz} Hz: add MHz or GHz if meant so"
+                    "column {name} is read as {} Hz: add MHz or GHz if meant so",
+                    shown(freq_hz)
                 ));
             }
             Some(freq_hz)

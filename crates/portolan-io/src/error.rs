@@ -89,6 +89,14 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{shown}'")
 }
 
+/// A number out of a file, fit for one line: hundreds of digits say no more than an exponent.
+pub(crate) fn shown(value: f64) -> String {
+    match value.abs() {
+        size if size == 0.0 || (1e-5..1e15).contains(&size) => value.to_string(),
+        _ => format!("{value:e}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,5 +116,7 @@ mod tests {
     fn hostile_names_stay_on_one_line() {
         assert_eq!(quoted("a\nb"), r"'a\nb'");
         assert!(quoted(&"x".repeat(5000)).len() < 60);
+        let numbers = [1e300, -2.5, 0.0, f64::NAN, f64::INFINITY, 1e-300].map(shown);
+        assert_eq!(numbers, ["1e300", "-2.5", "0", "NaN", "inf", "1e-300"]);
     }
 }

@@ -54,6 +54,9 @@ impl std::fmt::Display for Format {
     }
 }
 
+/// A map has no sensors, even where it has gaps.
+const MAP_INSTEAD: &str = "holds a map, expected readings: take some of it with `portolan sense`";
+
 /// Which of the two a caller can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
@@ -88,7 +91,7 @@ pub fn read_readings(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Lo
     let parsed = detect(path, &bytes).and_then(|f| parse(f, &bytes, options, Want::Readings));
     match parsed.map_err(|problem| problem.in_file(path))? {
         Loaded { value: Content::Readings(value), warnings } => Ok(Loaded { value, warnings }),
-        _ => Err(Problem::new("holds a map, expected readings").in_file(path)),
+        _ => Err(Problem::new(MAP_INSTEAD).in_file(path)),
     }
 }
 
@@ -238,7 +241,7 @@ fn from_arrays(
     };
     match (readings, want) {
         (true, Want::Map) => Err(Problem::new("holds readings, expected a map")),
-        (false, Want::Readings) => Err(Problem::new("holds a map, expected readings")),
+        (false, Want::Readings) => Err(Problem::new(MAP_INSTEAD)),
         (true, _) => readings_arrays::read(store, options, warnings).map(Content::Readings),
         (false, _) => map_arrays::read(store, options, warnings).map(Content::Map),
     }

@@ -25,5 +25,5 @@ mod table_write;
 pub use error::{IoError, Result};
 pub use format::{Format, read, read_map, read_readings, write_map, write_readings};
 pub use options::{Content, Loaded, ReadOptions, Unit, WriteOptions};
-pub use output::{check_output, write_bytes};
+pub use output::{abandon_writes, check_output, write_bytes};
 pub use summary::{ArraySummary, Kind, QuantiserSummary, Summary, inspect};

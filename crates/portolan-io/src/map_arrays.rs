@@ -4,7 +4,7 @@ use ndarray::{Array2, Array3, ArrayD, ArrayView2, ArrayView3, Axis};
 use portolan::{Factors, Grid, RadioMap};
 
 use crate::authors;
-use crate::error::{Check, Problem, quoted};
+use crate::error::{Check, Problem, quoted, shown};
 use crate::options::{ReadOptions, Unit};
 use crate::store::{Field, Store, cube, matrix, scalar, vector};
 
@@ -160,9 +160,10 @@ pub(crate) fn to_linear(
         None => {
             if let Some(((row, col, band), value)) = power.indexed_iter().find(|(_, v)| **v < 0.0) {
                 return Err(Problem::new(format!(
-                    "array {} at row {row}, col {col}, band {band} is {value}, expected linear \
+                    "array {} at row {row}, col {col}, band {band} is {}, expected linear \
                      power: pass --unit dbm if it is in dBm",
-                    quoted(name)
+                    quoted(name),
+                    shown(*value)
                 )));
             }
         }

@@ -1,6 +1,8 @@
 //! MATLAB files of version 7.3, which are HDF5 files whose axes stand in reverse order.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
 
 use hdf5_pure::{DType, File};
 use ndarray::ArrayD;
@@ -47,10 +49,27 @@ fn list(file: &File) -> Result<Vec<Entry>, hdf5_pure::Error> {
     Ok(entries)
 }
 
+thread_local! {
+    /// Whether a panic on this thread is caught by us and told as an error.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Runs the HDF5 reader. It reports damage as errors; should a hostile file still make it panic,
-/// that too becomes an error.
+/// that too becomes an error, and nothing but that error is told.
 fn guarded<T>(read: impl FnOnce() -> Result<T, hdf5_pure::Error>) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(read)) {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let told = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                told(panic);
+            }
+        }));
+    });
+    GUARDED.set(true);
+    let outcome = catch_unwind(AssertUnwindSafe(read));
+    GUARDED.set(false);
+    match outcome {
         Ok(outcome) => outcome.map_err(|error| quoted(&error.to_string())),
         Err(_) => Err("its structure makes no sense".to_owned()),
     }
@@ -94,5 +113,17 @@ impl Store for Mat73 {
 
     fn bands_first(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_reader_is_an_error() {
+        let outcome = guarded::<()>(|| panic!("a hostile file"));
+        assert!(outcome.unwrap_err().contains("makes no sense"));
+        assert!(!GUARDED.get());
     }
 }

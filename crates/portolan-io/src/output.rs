@@ -2,11 +2,34 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::Builder;
 
 use crate::error::{IoError, Problem, Result};
+
+/// The temporary files that are being filled.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes every file that is still being written, for a process that is about to end. No file
+/// gets its name while the guard lives.
+pub fn abandon_writes() -> impl Sized {
+    let mut files = unfinished();
+    remove_all(&mut files);
+    files
+}
+
+fn remove_all(files: &mut Vec<PathBuf>) {
+    for file in files.drain(..) {
+        // It may have failed by itself in the meantime.
+        let _ = std::fs::remove_file(file);
+    }
+}
 
 /// Refuses an output that exists (unless `force`), whose folder does not, or that is no file.
 pub fn check_output(path: &Path, force: bool) -> Result<()> {
@@ -47,11 +70,18 @@ pub(crate) fn write_file(
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    let temporary = builder.tempfile_in(folder(path)).map_err(failed)?;
+    let temporary = {
+        let mut files = unfinished();
+        let temporary = builder.tempfile_in(folder(path)).map_err(failed)?;
+        files.push(temporary.path().to_owned());
+        temporary
+    };
+    let _listed = Listed(temporary.path().to_owned());
     let mut out = BufWriter::with_capacity(1 << 16, temporary.as_file());
     fill(&mut out).and_then(|()| out.flush()).map_err(failed)?;
     drop(out);
     temporary.as_file().sync_all().map_err(failed)?;
+    let _naming = unfinished();
     let renamed = if force { temporary.persist(path) } else { temporary.persist_noclobber(path) };
     match renamed {
         Ok(_) => Ok(()),
@@ -59,6 +89,15 @@ pub(crate) fn write_file(
             Err(IoError::Exists { path: path.to_owned() })
         }
         Err(error) => Err(failed(error.error)),
+    }
+}
+
+/// Takes a temporary file off the list when it is finished or has failed.
+struct Listed(PathBuf);
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        unfinished().retain(|file| *file != self.0);
     }
 }
 
@@ -83,6 +122,30 @@ mod tests {
         });
         assert!(!error.unwrap_err().is_input());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn abandoned_files_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let half = folder.path().join(".portolan-1.part");
+        std::fs::write(&half, b"half").unwrap();
+        let mut files = vec![half, folder.path().join("gone by itself")];
+        remove_all(&mut files);
+        assert!(files.is_empty());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_finished_file_is_not_listed_as_unfinished() {
+        let folder = tempfile::tempdir().unwrap();
+        let listed = || unfinished().iter().filter(|file| file.starts_with(folder.path())).count();
+        let path = folder.path().join("map.npz");
+        write_file(&path, false, |out| {
+            assert_eq!(listed(), 1);
+            out.write_all(b"whole")
+        })
+        .unwrap();
+        assert_eq!(listed(), 0);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use ndarray::{Array2, Axis};
 use portolan::quantiser::MISSING_LEVEL;
 use portolan::{Cell, Grid, Quantiser, Readings, Values};
 
-use crate::error::{Check, Problem};
+use crate::error::{Check, Problem, shown};
 use crate::map_arrays::{cell_m, frequencies};
 use crate::options::ReadOptions;
 use crate::store::{Field, FieldData, Store, matrix, scalar, vector};
@@ -64,7 +64,9 @@ fn sides(store: &mut dyn Store, options: &ReadOptions) -> Check<(usize, usize)> 
     let whole = |v: f64| (v.fract() == 0.0 && (1.0..FARTHEST).contains(&v)).then_some(v as usize);
     let (Some(rows), Some(cols)) = (whole(rows), whole(cols)) else {
         return Err(Problem::new(format!(
-            "array 'grid' is {rows} x {cols}, expected whole numbers of 1 or more"
+            "array 'grid' is {} x {}, expected whole numbers of 1 or more",
+            shown(rows),
+            shown(cols)
         )));
     };
     match options.grid {
@@ -85,16 +87,13 @@ fn cells(store: &mut dyn Store, grid: Grid) -> Check<Vec<Cell>> {
     }
     let cell = |(sensor, place): (usize, ndarray::ArrayView1<'_, f64>)| {
         let (row, col) = (place[0], place[1]);
+        let at = format!("array 'cells', sensor {sensor}: row {}, col {}", shown(row), shown(col));
         if row.fract() != 0.0 || col.fract() != 0.0 {
-            return Err(Problem::new(format!(
-                "array 'cells', sensor {sensor}: row {row}, col {col}, expected whole numbers"
-            )));
+            return Err(Problem::new(format!("{at}, expected whole numbers")));
         }
         if !(0.0..grid.rows() as f64).contains(&row) || !(0.0..grid.cols() as f64).contains(&col) {
             let (rows, cols) = (grid.rows(), grid.cols());
-            return Err(Problem::new(format!(
-                "array 'cells', sensor {sensor}: row {row}, col {col} is off the {rows} x {cols} grid"
-            )));
+            return Err(Problem::new(format!("{at} is off the {rows} x {cols} grid")));
         }
         Ok(Cell::new(row as usize, col as usize))
     };
@@ -115,8 +114,9 @@ fn power(store: &mut dyn Store, options: &ReadOptions) -> Check<Array2<f64>> {
         None => {
             if let Some(((sensor, band), value)) = values.indexed_iter().find(|(_, v)| **v < 0.0) {
                 return Err(Problem::new(format!(
-                    "array 'values' at sensor {sensor}, band {band} is {value}, expected linear \
-                     power: pass --unit dbm if it is in dBm"
+                    "array 'values' at sensor {sensor}, band {band} is {}, expected linear \
+                     power: pass --unit dbm if it is in dBm",
+                    shown(*value)
                 )));
             }
         }
@@ -138,7 +138,8 @@ fn levels(store: &mut dyn Store) -> Check<Values> {
         }
         if value.fract() != 0.0 || !(0.0..=255.0).contains(&value) {
             return Err(Problem::new(format!(
-                "array 'levels' at sensor {sensor}, band {band} is {value}, expected 0 to {} (255 = missing)",
+                "array 'levels' at sensor {sensor}, band {band} is {}, expected 0 to {} (255 = missing)",
+                shown(value),
                 quantiser.edges().len()
             )));
         }

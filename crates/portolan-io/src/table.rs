@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 
-use ndarray::{Array2, Array3};
+use ndarray::{Array, Array2, Array3, Dimension};
 use portolan::{Cell, Grid, RadioMap, Readings, Values};
 
 use crate::columns::{Band, Layout, Position, layout};
-use crate::error::{Check, Problem, quoted};
+use crate::error::{Check, Problem, quoted, shown};
 use crate::lines::{Line, Lines};
 use crate::options::{ReadOptions, Unit};
 use crate::readings_arrays::warn_merged;
@@ -96,7 +96,7 @@ impl Table {
             let cells = grid.cells();
             warnings.push(format!("{unknown} of {cells} cells have no line: taken as unknown"));
         }
-        Ok(RadioMap::dense(grid, sum / count)?.with_frequencies(self.freq_hz)?)
+        Ok(RadioMap::dense(grid, mean(sum, &count))?.with_frequencies(self.freq_hz)?)
     }
 
     fn allowed(&self) -> usize {
@@ -153,7 +153,8 @@ impl Places {
             return Err(line.wrong(column, "expected a whole number"));
         }
         if !(0.0..FARTHEST).contains(&value) {
-            return Err(line.wrong(column, &format!("{value} is off the grid, which starts at 0")));
+            let what = format!("{} is off the grid, which starts at 0", shown(value));
+            return Err(line.wrong(column, &what));
         }
         Ok(value as usize)
     }
@@ -168,6 +169,12 @@ impl Places {
         });
         Ok(Grid::new(rows, cols, self.cell_m)?)
     }
+}
+
+/// Sums over counts. 0 / 0 would be a NaN whose sign is the processor's choice.
+fn mean<D: Dimension>(mut sum: Array<f64, D>, count: &Array<f64, D>) -> Array<f64, D> {
+    sum.zip_mut_with(count, |sum, &n| *sum = if n > 0.0 { *sum / n } else { f64::NAN });
+    sum
 }
 
 type Columns = (Vec<Cell>, Array2<f64>, Option<Vec<f64>>);
@@ -243,5 +250,5 @@ fn long(
         warnings.push(format!("{repeated} line(s) repeat a cell and frequency: averaged"));
     }
     let freq_hz = bands.keys().map(|bits| f64::from_bits(*bits)).collect();
-    Ok((cells, sum / count, Some(freq_hz)))
+    Ok((cells, mean(sum, &count), Some(freq_hz)))
 }

@@ -5,7 +5,7 @@ use portolan::{Context, estimate};
 use serde_json::{Value, json};
 
 use super::score::{as_json, check_offset};
-use super::{load_map, load_readings, timed_estimate};
+use super::{load_map, load_readings, options_for, timed_estimate};
 use crate::args::CompareArgs;
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, figure, table, warn};
@@ -18,15 +18,17 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     for (name, settings) in &methods {
         estimate::build(name, settings.clone())?;
     }
-    let options = args.read.options();
-    let readings = load_readings(&args.readings, &options)?;
-    let truth = load_map(&args.truth, &options)?;
+    let options = options_for(&[&args.readings, &args.truth], &args.read.options())?;
+    let readings = load_readings(&args.readings, &options[0])?;
+    let truth = load_map(&args.truth, &options[1])?;
     let context = Context { emitters: args.emitters, seed: args.seed };
     let (mut rows, mut objects) = (Vec::new(), Vec::new());
     for ((name, settings), label) in methods.iter().zip(&args.methods) {
-        let (estimate, seconds) = timed_estimate(name, settings.clone(), &readings, &context)?;
+        let (estimate, seconds) = timed_estimate(name, settings.clone(), &readings, &context)
+            .map_err(|failure| failure.about(&args.readings))?;
         warn(&estimate.notes);
-        let score = score(&estimate.map, &truth, args.offset)?;
+        let score = score(&estimate.map, &truth, args.offset)
+            .map_err(|error| Failure::from(error).about(&args.truth))?;
         rows.push(vec![
             label.clone(),
             figure(score.ssim, 4),

@@ -1,10 +1,10 @@
 //! `portolan estimate`: the whole map from readings.
 
 use portolan::{Context, Estimate};
-use portolan_io::{WriteOptions, check_output, write_map};
+use portolan_io::{WriteOptions, write_map};
 use serde_json::{Map, Value, json};
 
-use super::{load_readings, timed_estimate};
+use super::{check_target, load_readings, timed_estimate};
 use crate::args::EstimateArgs;
 use crate::failure::Failure;
 use crate::output::{emit_json, say, warn};
@@ -12,7 +12,7 @@ use crate::watch::{check_interrupt, set_threads};
 
 pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
     set_threads(args.threads)?;
-    check_output(&args.output, args.force)?;
+    check_target(&args.output, args.force)?;
     // A wrong method or option is known before a large file is read.
     portolan::estimate::build(&args.method, args.settings.clone())?;
     let readings = load_readings(&args.readings, &args.read.options())?;

@@ -3,13 +3,14 @@
 use portolan_io::{Kind, Summary, inspect};
 use serde_json::{Value, json};
 
+use super::warn_about;
 use crate::args::InspectArgs;
 use crate::failure::Failure;
-use crate::output::{emit, emit_json, warn};
+use crate::output::{emit, emit_json};
 
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     let summary = inspect(&args.file, &args.read.options())?;
-    warn(&summary.warnings);
+    warn_about(&args.file, &summary.warnings);
     if args.json { emit_json(&as_json(&summary)) } else { emit(&summary.to_string()) }
 }
 

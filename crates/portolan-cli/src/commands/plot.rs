@@ -1,14 +1,14 @@
 //! `portolan plot`: a picture of a map, or a preview in the terminal.
 
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use portolan::RadioMap;
 use portolan::score::choose_link;
 use portolan_io::picture::{MapFigure, Picture, decibels, factors_figure, map_figure, terminal};
 use portolan_io::{check_output, write_bytes};
 
-use super::{load_map, load_readings, strongest_band};
+use super::{load_map, load_readings, options_for, strongest_band};
 use crate::args::PlotArgs;
 use crate::failure::Failure;
 use crate::output::{emit, say};
@@ -25,13 +25,19 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
         }
         check_output(output, args.force)?;
     }
-    let options = args.read.options();
-    let map = load_map(&args.map, &options)?;
-    let truth = args.truth.as_ref().map(|path| load_map(path, &options)).transpose()?;
+    let files: Vec<&Path> = [Some(&args.map), args.truth.as_ref(), args.readings.as_ref()]
+        .into_iter()
+        .flatten()
+        .map(PathBuf::as_path)
+        .collect();
+    let options = options_for(&files, &args.read.options())?;
+    let map = load_map(&args.map, &options[0])?;
+    let truth = args.truth.as_ref().map(|path| load_map(path, &options[1])).transpose()?;
     if args.factors {
         return factors(args, &map, truth.as_ref());
     }
-    let readings = args.readings.as_ref().map(|path| load_readings(path, &options)).transpose()?;
+    let last = &options[options.len() - 1];
+    let readings = args.readings.as_ref().map(|path| load_readings(path, last)).transpose()?;
     let band = args.band.unwrap_or_else(|| strongest_band(&map));
     if band >= map.bands() {
         return Err(Failure::input(format!(

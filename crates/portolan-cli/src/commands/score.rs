@@ -3,15 +3,15 @@
 use portolan::score::{Score, score};
 use serde_json::{Value, json};
 
-use super::load_map;
+use super::{load_map, options_for};
 use crate::args::ScoreArgs;
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, figure};
 
 pub fn run(args: &ScoreArgs) -> Result<(), Failure> {
     check_offset(args.offset)?;
-    let options = args.read.options();
-    let (map, truth) = (load_map(&args.map, &options)?, load_map(&args.truth, &options)?);
+    let options = options_for(&[&args.map, &args.truth], &args.read.options())?;
+    let (map, truth) = (load_map(&args.map, &options[0])?, load_map(&args.truth, &options[1])?);
     let score = score(&map, &truth, args.offset).map_err(|e| Failure::from(e).about(&args.map))?;
     if args.json { emit_json(&as_json(&score)) } else { emit(&as_text(&score)) }
 }

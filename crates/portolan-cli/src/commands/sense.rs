@@ -3,16 +3,16 @@
 use portolan::Cell;
 use portolan::quantiser::AUTHORS_EDGES;
 use portolan::sense::{Layout, Quantising, Sensing, sense};
-use portolan_io::{WriteOptions, check_output, write_readings};
+use portolan_io::{WriteOptions, write_readings};
 
-use super::load_map;
+use super::{check_target, load_map};
 use crate::args::{SenseArgs, parse_cells};
 use crate::failure::Failure;
 use crate::output::say;
 use crate::watch::check_interrupt;
 
 pub fn run(args: &SenseArgs) -> Result<(), Failure> {
-    check_output(&args.output, args.force)?;
+    check_target(&args.output, args.force)?;
     let layout = layout(args)?;
     let quantising = quantising(args)?;
     let truth = load_map(&args.truth, &args.read.options())?;

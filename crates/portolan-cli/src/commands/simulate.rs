@@ -2,15 +2,16 @@
 
 use portolan::Grid;
 use portolan::simulate::{PsdShape, Scenario, simulate};
-use portolan_io::{WriteOptions, check_output, write_map};
+use portolan_io::{WriteOptions, write_map};
 
+use super::check_target;
 use crate::args::{Psd, SimulateArgs};
 use crate::failure::Failure;
 use crate::output::say;
 use crate::watch::{check_interrupt, watched};
 
 pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
-    check_output(&args.output, args.force)?;
+    check_target(&args.output, args.force)?;
     let scenario = Scenario {
         grid: Grid::new(args.grid.0, args.grid.1, args.cell_m)?,
         bands: args.bands,

@@ -1,0 +1,14 @@
+//! Tests of the whole command: what goes in by arguments and files, what comes out by files,
+//! standard output, standard error and exit code.
+
+mod bad_files;
+mod bad_requests;
+mod damaged;
+mod demo;
+mod formats;
+mod npz;
+mod same_bytes;
+mod signals;
+mod support;
+mod surveys;
+mod tour;

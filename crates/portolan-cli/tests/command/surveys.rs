@@ -1,0 +1,100 @@
+//! Tables as people keep them: long and wide, metres and cells, gaps, several readings of a cell.
+
+use crate::npz::npz;
+use crate::support::Desk;
+
+#[test]
+fn a_wide_table_in_metres_becomes_a_map() {
+    let desk = Desk::new();
+    let mut table = String::from("x_m,y_m,dbm_2412MHz,dbm_2437MHz\n");
+    for i in 0..12 {
+        let (x, y) = (2 * (i % 4), 3 * (i / 4));
+        let second = if i == 5 { String::new() } else { format!("{}", -60 - y) };
+        table += &format!("{x},{y},{},{second}\n", -50 - x);
+    }
+    desk.write("survey.csv", table);
+    let said = desk.ok("estimate survey.csv -o map.npz --grid 8x8 --method kriging");
+    assert!(said.stderr.contains("survey.csv: the cell size is not given"), "{}", said.stderr);
+    let summary = desk.json("inspect map.npz --json");
+    assert_eq!((&summary["rows"], &summary["cols"]), (&8.into(), &8.into()));
+    assert_eq!(summary["freq_hz"][0], 2.412e9);
+    assert_eq!(desk.json("inspect survey.csv --json --grid 8x8")["gaps"], 1);
+}
+
+#[test]
+fn a_long_table_is_the_same_as_a_wide_one() {
+    let desk = Desk::new();
+    desk.write("wide.csv", "x_m,y_m,dbm_100MHz,dbm_200MHz\n0,0,-40,-50\n3,4,-45,\n5,1,-47,-58\n");
+    desk.write(
+        "long.csv",
+        "x_m,y_m,freq_hz,power_dbm\n0,0,1e8,-40\n0,0,2e8,-50\n3,4,1e8,-45\n5,1,1e8,-47\n5,1,2e8,-58\n",
+    );
+    for name in ["wide", "long"] {
+        desk.ok(&format!("convert {name}.csv {name}.npz --grid 6x6 --cell-m 1"));
+    }
+    // Gaps too are the same bytes: a NaN out of 0 / 0 would have another sign.
+    assert_eq!(desk.read("wide.npz"), desk.read("long.npz"));
+}
+
+#[test]
+fn a_unit_that_no_name_tells_comes_from_the_command_line() {
+    let desk = Desk::new();
+    desk.write("bare.csv", "row,col,2412MHz\n0,0,-40\n7,3,-52\n4,4,-47\n");
+    desk.write("named.csv", "row,col,dbm_2412MHz\n0,0,-40\n7,3,-52\n4,4,-47\n");
+    desk.refused("inspect bare.csv", &["bare.csv: line 1, column 3", "--unit dbm"]);
+    desk.ok("convert bare.csv bare.npz --unit dbm --grid 8x8");
+    desk.ok("convert named.csv named.npz --grid 8x8");
+    assert_eq!(desk.read("bare.npz"), desk.read("named.npz"));
+    desk.refused(
+        "convert named.csv x.npz --unit linear --grid 8x8",
+        &["named.csv", "another unit"],
+    );
+}
+
+#[test]
+fn duplicate_cells_are_averaged_with_a_warning() {
+    let desk = Desk::new();
+    desk.write("twice.csv", "row,col,mw_1GHz\n0,0,1\n2,2,4\n2,2,8\n5,5,2\n");
+    desk.write("once.csv", "row,col,mw_1GHz\n0,0,1\n2,2,6\n5,5,2\n");
+    let twice = desk.ok("estimate twice.csv -o twice.npz --method idw --grid 8x8");
+    assert!(twice.stderr.contains("note: twice.csv: 1 sensor(s) share a cell"), "{}", twice.stderr);
+    let once = desk.ok("estimate once.csv -o once.npz --method idw --grid 8x8");
+    assert!(!once.stderr.contains("share a cell"), "{}", once.stderr);
+    assert_eq!(desk.read("twice.npz"), desk.read("once.npz"));
+}
+
+#[test]
+fn a_survey_may_start_away_from_zero() {
+    let desk = Desk::new();
+    desk.write("far.csv", "x_m,y_m,dbm_1GHz\n-10,5,-40\n-4,9,-50\n-6,7,-44\n");
+    desk.refused("estimate far.csv -o map.npz --grid 4x4", &["far.csv: line 2, column 1"]);
+    desk.ok("estimate far.csv -o map.npz --grid 4x4 --cell-m 2 --origin -10,5");
+    assert_eq!(desk.json("inspect map.npz --json")["cell_m"], 2.0);
+}
+
+#[test]
+fn the_unit_of_another_s_file_is_not_put_on_our_own() {
+    let desk = Desk::with_readings();
+    desk.ok("estimate readings.npz -o map.npz --method kriging");
+    let alone = desk.json("score map.npz truth.npz --json");
+    let mut power = String::from("row,col,100MHz,101MHz,102MHz,103MHz,104MHz\n");
+    desk.ok("convert truth.npz truth.csv");
+    let table = String::from_utf8(desk.read("truth.csv")).unwrap();
+    table.lines().skip(1).for_each(|line| power += &format!("{line}\n"));
+    // The same truth in dBm, in a table whose names do not tell the unit.
+    desk.write("bare.csv", power);
+    let beside = desk.json("score map.npz bare.csv --unit dbm --json");
+    let close = |a: &serde_json::Value, b: &serde_json::Value| {
+        (a["rmse_db"].as_f64().unwrap() - b["rmse_db"].as_f64().unwrap()).abs() < 1e-6
+    };
+    assert!(close(&alone, &beside), "{alone} {beside}");
+    let row = &desk.json("compare readings.npz bare.csv --unit dbm --methods kriging --json")[0];
+    assert!(close(&alone, row), "{alone} {row}");
+    // Named by --var, an array of one file is not looked for in ours.
+    let values: Vec<f64> = (0..16 * 14 * 5).map(|i| -40.0 - f64::from(i % 7)).collect();
+    desk.write("other.npz", npz(&[("powers", &[16, 14, 5], &values)]));
+    desk.ok("score map.npz other.npz --var powers --unit dbm");
+    desk.ok(
+        "plot map.npz -o map.png --truth other.npz --readings readings.npz --var powers --unit dbm",
+    );
+}

@@ -11,12 +11,7 @@ const EPSILON: f64 = 1e-8;
 
 /// `f32` or `f64`.
 pub trait Float:
-    Copy
-    + Default
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
+    Copy + Default + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {
     fn of(value: f64) -> Self;
     fn sqrt(self) -> Self;

@@ -251,9 +251,7 @@ impl Engine<'_> {
         for g in 0..plan.groups {
             for c in 0..channels {
                 let (moments, scale, offset) = match self.shape.normalisation {
-                    Normalisation::None => {
-                        (Moments { mean: 0.0, inverse: 1.0 }, unit.recip(), 0.0)
-                    }
+                    Normalisation::None => (Moments { mean: 0.0, inverse: 1.0 }, unit.recip(), 0.0),
                     _ => {
                         let pixels = (stage.out_phases * stage.out_phases) as f64;
                         let (mean, variance) = dispatch!(self.level, simd => {
@@ -335,9 +333,14 @@ impl Engine<'_> {
                 let (parallel, chunks) = (self.parallel, lanes.chunks);
                 if let Some(up) = &stage.up {
                     let margin_len = lanes.chunks * lens.margin;
-                    each_chunk(parallel, chunks, [&mut ws.margin[..margin_len]], &|chunk, [out]| {
-                        dispatch!(self.level, simd => self.shrink(simd, &pass, chunk, out));
-                    });
+                    each_chunk(
+                        parallel,
+                        chunks,
+                        [&mut ws.margin[..margin_len]],
+                        &|chunk, [out]| {
+                            dispatch!(self.level, simd => self.shrink(simd, &pass, chunk, out));
+                        },
+                    );
                     let source = Source::new(lanes, &ws.margin, margin_len);
                     each_chunk(parallel, chunks, [&mut ws.small[..small_len]], &|chunk, [dy]| {
                         dispatch!(self.level, simd => up.fold(simd, source, chunk, dy));

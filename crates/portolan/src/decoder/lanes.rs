@@ -290,9 +290,7 @@ impl Border {
     ) -> Self {
         let outer = before + phases + after;
         let along = |cells: usize| -> Vec<Vec<AxisCase>> {
-            (0..outer)
-                .map(|p| axis(phases, cells, p as isize - before as isize, beyond))
-                .collect()
+            (0..outer).map(|p| axis(phases, cells, p as isize - before as isize, beyond)).collect()
         };
         let (row_cases, col_cases) = (along(lanes.rows), along(lanes.cols));
         let mut expand = vec![Vec::new(); outer * outer];
@@ -317,8 +315,7 @@ impl Border {
                                         return false;
                                     };
                                     lanes.cell(lane).is_some_and(|cell| {
-                                        row_holds[cell / lanes.cols]
-                                            && col_holds[cell % lanes.cols]
+                                        row_holds[cell / lanes.cols] && col_holds[cell % lanes.cols]
                                     })
                                 })
                                 .collect();
@@ -389,13 +386,7 @@ impl Border {
 
     /// The adjoint of [`Border::expand`].
     #[inline(always)]
-    pub(super) fn fold<S: Simd>(
-        &self,
-        simd: S,
-        source: Source<'_>,
-        chunk: usize,
-        out: &mut [f32],
-    ) {
+    pub(super) fn fold<S: Simd>(&self, simd: S, source: Source<'_>, chunk: usize, out: &mut [f32]) {
         let width = source.width;
         let (row, (inner, outer)) = (self.phases * width, self.lens(width));
         let mut c = 0;

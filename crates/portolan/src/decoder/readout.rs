@@ -130,7 +130,8 @@ impl Engine<'_> {
                 (0..channels).map(|c| self.lane_scale(params, affine, lane, c).1).sum();
             logits.fill(offset);
             for c in 0..channels {
-                let (to, from) = (&mut gathered[(c * emitters + e) * row..][..row], &last[c * len..]);
+                let (to, from) =
+                    (&mut gathered[(c * emitters + e) * row..][..row], &last[c * len..]);
                 for (to, &at) in to.iter_mut().zip(places) {
                     *to = from[at];
                 }

@@ -89,10 +89,9 @@ impl Shape {
     pub fn blocks_on(&self, rows: usize, cols: usize) -> usize {
         match self.upsampling {
             Upsampling::None => self.blocks,
-            _ => (1..=self.blocks)
-                .rev()
-                .find(|&b| rows.min(cols).div_ceil(1 << b) >= 2)
-                .unwrap_or(1),
+            _ => {
+                (1..=self.blocks).rev().find(|&b| rows.min(cols).div_ceil(1 << b) >= 2).unwrap_or(1)
+            }
         }
     }
 

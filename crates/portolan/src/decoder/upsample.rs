@@ -182,14 +182,7 @@ impl<'a, S: Simd> Back<'a, S> {
 /// Adds what an even and an odd row owe to three rows of the small image, at one column. The last
 /// row is reached for the first time.
 #[inline(always)]
-fn give<S: Simd>(
-    simd: S,
-    rows: &mut [f32],
-    small: usize,
-    at: usize,
-    even: S::f32s,
-    odd: S::f32s,
-) {
+fn give<S: Simd>(simd: S, rows: &mut [f32], small: usize, at: usize, even: S::f32s, odd: S::f32s) {
     let three = splat(simd, 3.0);
     store::<S>(load(simd, rows, at) + even, rows, at);
     let mid = load(simd, rows, at + small);

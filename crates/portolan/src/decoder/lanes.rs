@@ -584,26 +584,27 @@ impl<'a> Source<'a> {
         lane: usize,
         shift: isize,
     ) -> S::f32s {
-        let n = S::f32s::LEN;
-        let begin = (chunk * self.width + lane) as isize + shift;
-        let (from, inside) =
-            (begin.div_euclid(self.width as isize), begin.rem_euclid(self.width as isize) as usize);
-        let at = |chunk: isize| self.first + chunk as usize * self.stride + plane;
-        let exists = |chunk: isize| (0..self.chunks as isize).contains(&chunk);
-        if inside + n <= self.width {
-            if !exists(from) {
-                return splat(simd, 0.0);
+        // Chunks that cut through emitters all have the greatest width.
+        let (n, width) = (S::f32s::LEN, WIDEST as isize);
+        let begin = (chunk * WIDEST + lane) as isize + shift;
+        let (from, inside) = (begin.div_euclid(width), begin.rem_euclid(width) as usize);
+        let part = |at: usize| -> &[f32] {
+            let over = (at / WIDEST) as isize;
+            match usize::try_from(from + over) {
+                Ok(chunk) if chunk < self.chunks => {
+                    let at = self.first + chunk * self.stride + plane + at % WIDEST;
+                    &self.data[at..at + n]
+                }
+                _ => &[0.0; WIDEST][..n],
             }
-            return load(simd, self.data, at(from) + inside);
+        };
+        if inside.is_multiple_of(n) {
+            return load(simd, part(inside), 0);
         }
-        S::f32s::from_fn(
-            simd,
-            #[inline(always)]
-            |i| {
-                let over = (inside + i) / self.width;
-                let chunk = from + over as isize;
-                if exists(chunk) { self.data[at(chunk) + (inside + i) % self.width] } else { 0.0 }
-            },
-        )
+        let mut both = [0.0; 2 * WIDEST];
+        let first = inside / n * n;
+        store::<S>(load(simd, part(first), 0), &mut both, 0);
+        store::<S>(load(simd, part(first + n), 0), &mut both, n);
+        load(simd, &both, inside - first)
     }
 }

@@ -6,6 +6,8 @@
 //! after the last block a 1 x 1 convolution without bias and the output function. Grids that the
 //! latent does not tile exactly are drawn larger and cropped; statistics are over the whole image.
 
+#![expect(clippy::too_many_arguments, reason = "kernels take their sizes and slices one by one")]
+
 mod convolve;
 mod engine;
 mod lanes;
@@ -40,9 +42,11 @@ pub struct Decoder {
     latent: (usize, usize),
     plan: Plan,
     level: Level,
+    parallel: bool,
 }
 
-/// Activations from which on the work is shared among threads.
+/// Activations of the last block from which on threads share the work by default: 128 x 128 cells
+/// and four emitters at six channels.
 const PARALLEL_FROM: usize = 1 << 18;
 
 impl Decoder {
@@ -58,7 +62,24 @@ impl Decoder {
         let layout = shape.layout(shape.blocks_on(rows, cols));
         let latent = shape.latent_on(rows, cols);
         let plan = Plan::new(shape, &layout, latent, emitters);
-        Ok(Self { shape: *shape, layout, rows, cols, emitters, latent, plan, level: Level::new() })
+        Ok(Self {
+            shape: *shape,
+            layout,
+            rows,
+            cols,
+            emitters,
+            latent,
+            parallel: plan.lanes.total() * plan.last_phases.pow(2) * plan.channels >= PARALLEL_FROM,
+            plan,
+            level: Level::new(),
+        })
+    }
+
+    /// Whether threads share the work, by whole emitters on small grids. The result is the same bit
+    /// for bit. By default they do on large grids only: at 64 x 64 a pass is too short to wake
+    /// another thread for, unless the whole fit runs inside the thread pool (`rayon::scope`).
+    pub fn parallel(self, yes: bool) -> Self {
+        Self { parallel: yes, ..self }
     }
 
     pub fn shape(&self) -> &Shape {
@@ -99,7 +120,7 @@ impl Decoder {
 
     /// Room for the passes below.
     pub fn workspace(&self) -> Workspace {
-        Workspace::new(&self.plan, self.engine().parallel, self.emitters * self.rows * self.cols)
+        Workspace::new(&self.plan, self.parallel, self.emitters * self.rows * self.cols)
     }
 
     /// Prepares to read the SLFs only at some cells, given by their row-major index. A cell may be
@@ -181,13 +202,12 @@ impl Decoder {
     }
 
     fn engine(&self) -> Engine<'_> {
-        let (plan, rows) = (&self.plan, self.plan.last_phases.pow(2));
         Engine {
             shape: &self.shape,
             layout: &self.layout,
-            plan,
+            plan: &self.plan,
             level: self.level,
-            parallel: plan.lanes.total() * rows * plan.channels >= PARALLEL_FROM,
+            parallel: self.parallel,
         }
     }
 

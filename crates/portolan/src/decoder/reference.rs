@@ -77,6 +77,8 @@ pub struct Tape<T> {
     last: Images<T>,
     /// The SLFs, (emitter, row, column).
     pub slf: Vec<T>,
+    /// The smallest magnitude, zero apart, that any ReLU was given: how far the nearest kink is.
+    pub nearest_kink: T,
 }
 
 /// Gradients in the layouts of the parameters and the latents.
@@ -91,9 +93,14 @@ pub fn forward<T: Real>(decoder: &Decoder, params: &[T], latents: &[T]) -> Tape<
     let (rows, cols) = decoder.latent_dim();
     let mut x = Images { channels: 1, rows, cols, data: latents.to_vec() };
     let mut steps = Vec::new();
+    let mut nearest_kink = T::of(f64::INFINITY);
     for block in &decoder.layout().blocks {
         let mut v = upsample(shape.upsampling, &convolve(decoder, &params[block.conv.clone()], &x));
         for value in &mut v.data {
+            let size = if *value > T::of(0.0) { *value } else { -*value };
+            if size > T::of(0.0) && size < nearest_kink {
+                nearest_kink = size;
+            }
             *value = if *value > T::of(0.0) { *value } else { T::of(0.0) };
         }
         let moments = moments(shape.normalisation, &v);
@@ -130,7 +137,7 @@ pub fn forward<T: Real>(decoder: &Decoder, params: &[T], latents: &[T]) -> Tape<
             }
         }
     }
-    Tape { steps, last: x, slf }
+    Tape { steps, last: x, slf, nearest_kink }
 }
 
 /// Gradients of a loss whose gradient with respect to the SLFs is `upstream`.
@@ -266,7 +273,7 @@ fn each_share<T: Real>(
         if mode != Upsampling::Bilinear {
             return [(near, 1.0), (near, 0.0)];
         }
-        let far = if at % 2 == 0 { near.saturating_sub(1) } else { (near + 1).min(n - 1) };
+        let far = if at.is_multiple_of(2) { near.saturating_sub(1) } else { (near + 1).min(n - 1) };
         [(near, 0.75), (far, 0.25)]
     };
     for plane in 0..planes {
@@ -347,9 +354,10 @@ fn normalise_backward<T: Real>(
         .map(|p| {
             let (mean, inv) = step.moments[p];
             let (mut plain, mut scaled) = (T::of(0.0), T::of(0.0));
-            for k in p * pixels..(p + 1) * pixels {
-                plain += dx.data[k];
-                scaled += dx.data[k] * (v[k] - mean) * inv;
+            let range = p * pixels..(p + 1) * pixels;
+            for (d, v) in dx.data[range.clone()].iter().zip(&v[range]) {
+                plain += *d;
+                scaled += *d * (*v - mean) * inv;
             }
             tally(p % dx.channels, scaled, plain);
             (plain, scaled)
@@ -364,10 +372,11 @@ fn normalise_backward<T: Real>(
             scaled += sums[q].1;
         }
         let (mean, inv) = step.moments[p];
-        for k in p * pixels..(p + 1) * pixels {
-            let unit = (v[k] - mean) * inv;
-            dx.data[k] =
-                gamma[p % dx.channels] * inv * (dx.data[k] - plain / n - unit * scaled / n);
+        let range = p * pixels..(p + 1) * pixels;
+        let scale = gamma[p % dx.channels] * inv;
+        for (d, v) in dx.data[range.clone()].iter_mut().zip(&v[range]) {
+            let unit = (*v - mean) * inv;
+            *d = scale * (*d - plain / n - unit * scaled / n);
         }
     }
 }

@@ -101,7 +101,7 @@ fn any_shape() -> impl Strategy<Value = Shape> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
 
     #[test]
     fn reference_gradient_is_the_finite_difference(
@@ -183,6 +183,7 @@ fn fast_path_agrees_with_pytorch() {
 
 /// Compares dense and sparse passes with the reference: within 1e-4 of the norm, or where rounding
 /// alone moves the reference further (a gradient that all but cancels), within a few times that.
+/// Nothing is compared where rounding may open or close a ReLU.
 fn agree(decoder: &Decoder, seed: u64) {
     let (params, latents) = start(decoder, seed);
     let n = decoder.rows() * decoder.cols();
@@ -201,6 +202,9 @@ fn agree(decoder: &Decoder, seed: u64) {
     let wide = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
     let (params, latents) = (wide(&params32), wide(&latents32));
     let tape = reference::forward(decoder, &params, &latents);
+    if tape.nearest_kink < 5e-6 {
+        return;
+    }
     let tape32 = reference::forward(decoder, &params32, &latents32);
     let check = |what: &str, found: &[f32], plain: &[f32], expected: &[f64]| {
         let (off, limit) = (distance(found, expected), 1e-4 + 10.0 * distance(plain, expected));
@@ -233,7 +237,7 @@ fn fast_path_agrees_on_many_grids() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) })]
 
     #[test]
     fn fast_path_agrees_for_every_shape(
@@ -241,4 +245,170 @@ proptest! {
     ) {
         agree(&Decoder::new(&shape, rows, cols, emitters).unwrap(), seed);
     }
+}
+
+/// Every instruction set this processor has.
+fn levels() -> Vec<Level> {
+    let best = Level::new();
+    let mut levels = vec![best, Level::baseline()];
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    {
+        levels.extend(best.as_sse4_2().map(Level::Sse4_2));
+        levels.extend(best.as_avx2().map(Level::Avx2));
+    }
+    levels
+}
+
+#[test]
+fn every_instruction_set_agrees() {
+    for level in levels() {
+        for (channels, kernel, rows, cols, emitters) in
+            [(6, 3, 64, 64, 4), (7, 2, 34, 14, 3), (16, 3, 40, 27, 2), (2, 5, 150, 140, 1)]
+        {
+            let shape = Shape { channels, kernel, ..Shape::default() };
+            let mut decoder = Decoder::new(&shape, rows, cols, emitters).unwrap();
+            decoder.level = level;
+            agree(&decoder, 5);
+        }
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let flat = Shape { upsampling: Upsampling::None, blocks: 2, ..Shape::default() };
+    let plain = Shape { normalisation: Normalisation::PerSample, ..Shape::default() };
+    for (shape, rows, cols, emitters) in
+        [(Shape::default(), 64, 64, 4), (plain, 160, 150, 3), (flat, 96, 80, 2)]
+    {
+        let decoder = Decoder::new(&shape, rows, cols, emitters).unwrap();
+        let (params, latents) = start(&decoder, 3);
+        let upstream = noise(emitters * rows * cols, 4);
+        let run = |decoder: &Decoder, threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| fast(decoder, &params, &latents, &upstream, None))
+        };
+        let shared = decoder.clone().parallel(true);
+        let alone = run(&decoder.parallel(false), 1);
+        assert_eq!(alone, run(&shared, 1));
+        assert_eq!(alone, run(&shared, 2));
+        assert_eq!(alone, run(&shared, 5));
+    }
+}
+
+#[test]
+fn a_workspace_keeps_nothing_from_one_pass_to_the_next() {
+    let decoder = Decoder::new(&Shape::default(), 34, 14, 2).unwrap();
+    let narrow = |x: Vec<f64>| x.into_iter().map(|x| x as f32).collect::<Vec<f32>>();
+    let (params, latents) = start(&decoder, 7);
+    let (params, latents) = (narrow(params), narrow(latents));
+    let mut ws = decoder.workspace();
+    let mut results = Vec::new();
+    for _ in 0..2 {
+        for cells in [vec![3, 77, 475], vec![], vec![5; 40]] {
+            let at = decoder.readout(&cells).unwrap();
+            let upstream = vec![0.5; 2 * cells.len()];
+            let (mut dp, mut dz) = (params.clone(), latents.clone());
+            decoder.forward_at(&params, &latents, &at, &mut ws);
+            decoder.backward_at(&params, &at, &upstream, &mut ws, &mut dp, &mut dz);
+            results.push((ws.slf_at().to_vec(), dp, dz));
+        }
+        let (mut dp, mut dz) = (params.clone(), latents.clone());
+        decoder.forward(&params, &latents, &mut ws);
+        decoder.backward(&params, &vec![0.1; 2 * 34 * 14], &mut ws, &mut dp, &mut dz);
+        results.push((ws.slf().to_vec(), dp, dz));
+    }
+    let (first, second) = results.split_at(4);
+    assert_eq!(first, second);
+    assert!(first[1].1.iter().all(|&g| g == 0.0));
+}
+
+#[test]
+fn impossible_decoders_are_refused() {
+    let shape = Shape::default();
+    assert!(Decoder::new(&Shape { blocks: 0, ..shape }, 64, 64, 1).is_err());
+    assert!(Decoder::new(&Shape { channels: 129, ..shape }, 64, 64, 1).is_err());
+    assert!(Decoder::new(&Shape { kernel: 8, ..shape }, 64, 64, 1).is_err());
+    assert!(Decoder::new(&shape, 7, 64, 1).is_err());
+    assert!(Decoder::new(&shape, 64, 64, 0).is_err());
+    assert!(Decoder::new(&shape, 8, 8, 1).unwrap().readout(&[64]).is_err());
+}
+
+/// Ten Adam steps of the paper's objective from the fixture's start: latents, parameters and PSDs
+/// with one gradient each, as PyTorch took them. Returns the data terms and the last SLFs.
+fn ten_steps(
+    decoder: &Decoder,
+    mut slf_and_back: impl FnMut(
+        &[f64],
+        &[f64],
+        &mut dyn FnMut(&[f64]) -> Vec<f64>,
+    ) -> (Vec<f64>, Vec<f64>),
+) -> (Vec<f64>, Vec<f64>) {
+    let data = fixture::load("adam10");
+    let cells: Vec<usize> =
+        data["cells"].1.chunks_exact(2).map(|c| (c[0] * 64.0 + c[1]) as usize).collect();
+    let target: Vec<f64> = data["values"].1.iter().map(|y| (y + 1e-6).ln()).collect();
+    let (emitters, bands) = (decoder.emitters(), target.len() / cells.len());
+    let (mut params, mut latents) = from_fixture(decoder, "adam10", "start_");
+    let mut psd = data["psd_start"].1.clone();
+    let mut adams = [params.len(), latents.len(), psd.len()].map(crate::adam::Adam::new);
+    let (mut losses, mut last) = (Vec::new(), Vec::new());
+    for _ in 0..10 {
+        let mut loss = 0.0;
+        let mut dpsd: Vec<f64> = psd.iter().map(|c| 2e-3 * c).collect();
+        let (mut dparams, mut dlatents) = slf_and_back(&params, &latents, &mut |slf| {
+            let mut upstream = vec![0.0; slf.len()];
+            for (n, &cell) in cells.iter().enumerate() {
+                for k in 0..bands {
+                    let at = |e: usize| e * slf.len() / emitters + cell;
+                    let power: f64 = (0..emitters).map(|e| slf[at(e)] * psd[e * bands + k]).sum();
+                    let error = (power + 1e-6).ln() - target[n * bands + k];
+                    loss += error * error;
+                    let pull = 2.0 * error / (power + 1e-6);
+                    for e in 0..emitters {
+                        upstream[at(e)] += pull * psd[e * bands + k];
+                        dpsd[e * bands + k] += pull * slf[at(e)];
+                    }
+                }
+            }
+            last = slf.to_vec();
+            upstream
+        });
+        dparams.iter_mut().zip(&params).for_each(|(g, p)| *g += 2e-4 * p);
+        dlatents.iter_mut().zip(&latents).for_each(|(g, z)| *g += 2e-3 * z);
+        losses.push(loss);
+        adams[0].step(0.05, &mut params, &dparams);
+        adams[1].step(0.05, &mut latents, &dlatents);
+        adams[2].step_nonnegative(0.001, &mut psd, &dpsd);
+    }
+    let (params_end, latents_end) = from_fixture(decoder, "adam10", "end_");
+    let off = distance(&params, &params_end) + distance(&latents, &latents_end);
+    losses.push(off + distance(&psd, &data["psd_end"].1));
+    (losses, last)
+}
+
+#[test]
+fn ten_steps_of_the_papers_fit_agree_with_pytorch() {
+    let decoder = Decoder::new(&Shape::default(), 64, 64, 4).unwrap();
+    let data = fixture::load("adam10");
+    let expected: Vec<f64> = data["losses"].1.chunks_exact(2).map(|l| l[0]).collect();
+    let (losses, _) = ten_steps(&decoder, |params, latents, loss| {
+        let tape = reference::forward(&decoder, params, latents);
+        let grad = reference::backward(&decoder, params, &tape, &loss(&tape.slf));
+        (grad.params, grad.latents)
+    });
+    assert!(distance(&losses[..10], &expected) < 1e-9, "{losses:?}");
+    assert!(losses[10] < 1e-7, "{}", losses[10]);
+
+    let mut ws = decoder.workspace();
+    let (losses, _) = ten_steps(&decoder, |params, latents, loss| {
+        let narrow = |x: &[f64]| x.iter().map(|&x| x as f32).collect::<Vec<f32>>();
+        let wide = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
+        let (params, latents) = (narrow(params), narrow(latents));
+        let (mut dp, mut dz) = (params.clone(), latents.clone());
+        decoder.forward(&params, &latents, &mut ws);
+        let upstream = narrow(&loss(&wide(ws.slf())));
+        decoder.backward(&params, &upstream, &mut ws, &mut dp, &mut dz);
+        (wide(&dp), wide(&dz))
+    });
+    assert!(distance(&losses[..10], &expected) < 1e-4, "{losses:?}");
 }

@@ -2,6 +2,7 @@
 //! `cargo run --release -p portolan --example emitters_count [maps]`.
 
 #[path = "../src/unmix/simulated.rs"]
+#[allow(dead_code)]
 mod simulated;
 
 use ndarray::Array2;

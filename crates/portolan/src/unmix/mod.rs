@@ -4,6 +4,7 @@
 //! projection, run hierarchical alternating least squares from several starts, and are polished in
 //! relative error (Gillis 2020, Nonnegative Matrix Factorization, chapters 4 to 8).
 
+pub mod btd;
 mod cone;
 mod count;
 mod exact;
@@ -70,18 +71,22 @@ pub fn unmix(
 ) -> Result<Unmixed, EstimateError> {
     check(readings_power, emitters, options)?;
     let (sensors, bands) = readings_power.dim();
-    let power: Vec<f64> = readings_power.iter().copied().collect();
+    // In units of the brightest reading: squares of watts far away would underflow.
     let floor = match options.floor {
         Some(floor) => floor,
-        None => Link::choose(power.iter().copied()).offset(),
+        None => Link::choose(readings_power.iter().copied()).offset(),
     };
+    let peak = readings_power.iter().copied().filter(|x| !x.is_nan()).fold(0.0, f64::max);
+    let power: Vec<f64> = readings_power.iter().map(|x| x / peak).collect();
+    let floor = floor / peak;
     let exact = options.exact.then(|| unmix_exact(&power, bands, emitters, floor, options, seed));
     let fitted = match exact.flatten() {
         Some(fitted) => fitted,
         None => unmix_noisy(&power, bands, emitters, floor, options, seed),
     };
     let residual = fitted.residual();
-    let (slf, psd) = (fitted.slf, fitted.psd);
+    let (mut slf, psd) = (fitted.slf, fitted.psd);
+    slf.iter_mut().for_each(|s| *s *= peak);
     if !residual.is_finite() || slf.iter().chain(&psd).any(|v| !v.is_finite()) {
         let message = "unmixing gave numbers that are not finite: check the unit of the readings";
         return Err(EstimateError::Numerical(message.into()));

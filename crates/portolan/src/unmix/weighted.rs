@@ -3,6 +3,8 @@
 //! at a time by coordinate descent on small normal equations, the weights renewed from the model
 //! (iteratively reweighted least squares).
 
+use super::small::{cholesky, solve};
+
 /// Coordinate sweeps on each small system.
 const SWEEPS: usize = 12;
 
@@ -115,11 +117,14 @@ pub(super) struct System {
     gram: Vec<f64>,
     side: Vec<f64>,
     row: Vec<f64>,
+    factor: Vec<f64>,
 }
 
 impl System {
     pub(super) fn new(rank: usize) -> Self {
-        Self { gram: vec![0.0; rank * rank], side: vec![0.0; rank], row: vec![0.0; rank] }
+        let zeros = |n| vec![0.0; n];
+        let (gram, factor) = (zeros(rank * rank), zeros(rank * rank));
+        Self { gram, side: zeros(rank), row: zeros(rank), factor }
     }
 
     fn clear(&mut self) {
@@ -148,6 +153,15 @@ impl System {
             for q in 0..p {
                 self.gram[q * rank + p] = self.gram[p * rank + q];
             }
+        }
+        // Where the plain solution is positive it is the answer.
+        self.factor.copy_from_slice(&self.gram);
+        self.row.copy_from_slice(&self.side);
+        cholesky(&mut self.factor, rank);
+        solve(&self.factor, rank, &mut self.row);
+        if self.row.iter().all(|v| *v >= 0.0 && v.is_finite()) {
+            (0..rank).for_each(|r| values[place(r)] = self.row[r]);
+            return;
         }
         for _ in 0..SWEEPS {
             for p in 0..rank {

@@ -8,18 +8,34 @@ use super::small::{cholesky, solve};
 /// Coordinate sweeps on each small system.
 const SWEEPS: usize = 12;
 
-/// Readings (sensor after sensor, NaN = gap) and factors (emitter after emitter).
-pub(super) struct Weighted<'a> {
+/// Between which powers each reading lies: the bins of a quantiser.
+#[derive(Clone)]
+pub(super) struct Bounds {
+    pub low: Vec<f64>,
+    pub high: Vec<f64>,
+}
+
+impl Bounds {
+    /// The power in the bin of entry `at` that is nearest to a model's.
+    pub(super) fn nearest(&self, at: usize, model: f64) -> f64 {
+        model.max(self.low[at]).min(self.high[at])
+    }
+}
+
+/// Readings (sensor after sensor, NaN = gap) and factors (emitter after emitter). Where bounds are
+/// known, a model inside them is right, and the reading follows it.
+pub(super) struct Weighted {
     pub rank: usize,
     pub bands: usize,
-    pub power: &'a [f64],
+    pub power: Vec<f64>,
+    pub bounds: Option<Bounds>,
     /// The a of ln(x + a).
     pub floor: f64,
     pub slf: Vec<f64>,
     pub psd: Vec<f64>,
 }
 
-impl Weighted<'_> {
+impl Weighted {
     fn sensors(&self) -> usize {
         self.power.len() / self.bands
     }
@@ -30,15 +46,21 @@ impl Weighted<'_> {
         let (mut sum, mut count) = (0.0, 0usize);
         for n in 0..sensors {
             for k in 0..self.bands {
-                let x = self.power[n * self.bands + k];
-                if !x.is_nan() {
-                    let error = ((x + self.floor) / (self.model(n, k) + self.floor)).ln();
+                let at = n * self.bands + k;
+                if !self.power[at].is_nan() {
+                    let model = self.model(n, k);
+                    let x = self.aim(at, model);
+                    let error = ((x + self.floor) / (model + self.floor)).ln();
                     sum += error * error;
                     count += 1;
                 }
             }
         }
         (sum / count.max(1) as f64).sqrt()
+    }
+
+    fn aim(&self, at: usize, model: f64) -> f64 {
+        self.bounds.as_ref().map_or(self.power[at], |bounds| bounds.nearest(at, model))
     }
 
     pub(super) fn model(&self, n: usize, k: usize) -> f64 {
@@ -58,11 +80,16 @@ impl Weighted<'_> {
             for n in 0..sensors {
                 for k in 0..self.bands {
                     let at = n * self.bands + k;
-                    let x = self.power[at];
+                    if self.power[at].is_nan() {
+                        continue;
+                    }
+                    let model = self.model(n, k);
+                    let x = self.aim(at, model);
+                    self.power[at] = x;
                     // The larger of reading and model: neither a deep fade of the model nor a
                     // reading that noise has cut to zero may claim all the weight.
-                    let scale = 1.0 / (x.max(self.model(n, k)) + self.floor);
-                    weights[at] = if x.is_nan() { 0.0 } else { scale * scale };
+                    let scale = 1.0 / (x.max(model) + self.floor);
+                    weights[at] = scale * scale;
                 }
             }
             self.sensor_side(&weights, &mut system);

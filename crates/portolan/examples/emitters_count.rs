@@ -2,17 +2,19 @@
 //! `cargo run --release -p portolan --example emitters_count [maps]`.
 
 #[path = "../src/unmix/simulated.rs"]
+#[allow(dead_code)]
 mod simulated;
 
 use ndarray::Array2;
 use portolan::quantiser::Quantiser;
-use portolan::unmix::count;
+use portolan::unmix::{count, count_levels};
 use simulated::{add_noise, simulate};
 
-fn quantised(power: &Array2<f64>) -> Array2<f64> {
+fn count_from_bits(power: &Array2<f64>, bits: u32, seed: u64) -> usize {
     let sample: Vec<f64> = power.iter().map(|x| (x + 1e-6).ln()).collect();
-    let quantiser = Quantiser::from_quantiles(sample, 3, 0.0, 1e-6).expect("enough values");
-    power.mapv(|x| quantiser.decode(quantiser.level((x + 1e-6).ln())))
+    let quantiser = Quantiser::from_quantiles(sample, bits, 0.0, 1e-6).expect("enough values");
+    let levels = power.mapv(|x| quantiser.level((x + 1e-6).ln()));
+    count_levels(&levels, &quantiser, seed).expect("levels are sound").emitters
 }
 
 fn main() {
@@ -27,13 +29,13 @@ fn main() {
             for emitters in 1..=8 {
                 let (mut right, mut sum) = (0, 0);
                 for seed in 0..maps {
-                    let truth = simulate(sensors, emitters, 64, 1000 + seed);
-                    let power = match kind {
-                        "20 dB" => add_noise(&truth.power, 20.0, seed),
-                        "3 bits" => quantised(&truth.power),
-                        _ => truth.power,
+                    let truth = simulate(sensors, emitters, 64, 2000 + seed);
+                    let count_of = |p: &Array2<f64>| count(p, seed).expect("sound").emitters;
+                    let found = match kind {
+                        "20 dB" => count_of(&add_noise(&truth.power, 20.0, seed)),
+                        "3 bits" => count_from_bits(&truth.power, 3, seed),
+                        _ => count_of(&truth.power),
                     };
-                    let found = count(&power, seed).expect("readings are sound").emitters;
                     right += usize::from(found == emitters);
                     sum += found;
                 }

@@ -216,6 +216,12 @@ impl Probit {
         self.sigma
     }
 
+    /// The power at the highest edge: a unit of the readings' own size.
+    pub(crate) fn upper_power(&self, link: Link) -> f64 {
+        let top = self.edges.last().copied().unwrap_or(0.0);
+        link.inverse(top).max(link.offset())
+    }
+
     /// log P(level | mean) and its derivative in the mean; finite for every finite mean.
     pub fn log_probability(&self, level: u8, mean: f64) -> (f64, f64) {
         let bin = self.bin(level, mean);

@@ -38,6 +38,15 @@ impl Pair {
         rows.fold(f64::INFINITY, f64::min)
     }
 
+    /// Entries within `rounding` of zero, in units of the mean size of their row.
+    pub(super) fn zeros(&self, rounding: f64) -> usize {
+        let row = |v: &[f64]| {
+            let mean = v.iter().map(|x| x.abs()).sum::<f64>() / v.len() as f64;
+            v.iter().filter(|x| x.abs() <= rounding * mean).count()
+        };
+        (0..self.rank).map(|r| row(self.psd_row(r)) + row(self.slf_row(r))).sum()
+    }
+
     /// PSD rows to mean 1, the SLFs against it.
     pub(super) fn normalise(&mut self) {
         let (bands, sensors) = (self.psd.len() / self.rank, self.slf.len() / self.rank);

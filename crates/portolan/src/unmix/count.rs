@@ -7,6 +7,7 @@ use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::weighted::Bounds;
 use super::{UnmixOptions, check, equilibrate, scale, sensors_without_gaps, vertices};
 use crate::error::EstimateError;
 use crate::link::Link;
@@ -21,7 +22,12 @@ const FOLDS: usize = 8;
 /// Folds that are used: more cost time and decide little.
 const USED_FOLDS: usize = 3;
 /// An emitter must lower the held-out error by this share to be believed.
-const WORTH: f64 = 0.03;
+const WORTH: f64 = 0.01;
+
+/// In units of the noise that was cut at zero (its median, 0.67 of its deviation): where a reading
+/// is signal, and the offset of errors.
+const LOUD: f64 = 4.5;
+const RAISED: f64 = 8.0;
 
 /// The number of emitters and what speaks for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,12 +41,13 @@ pub struct Count {
 pub enum Evidence {
     /// Exact readings: the largest share of any band's signal that 0, 1, 2, ... emitters leave.
     Rank { left: Vec<f64> },
-    /// Other readings: root mean square error of held-out ln(x + a) with 1, 2, ... emitters.
+    /// Other readings: root mean square error of held-out ln(x + a) (of levels: distance from
+    /// the bin) with 1, 2, ... emitters. Noise that was cut at zero counts as one of them here.
     HeldOut { error: Vec<f64> },
 }
 
 /// Estimates the number of emitters from readings (sensors x bands, linear power, NaN = gap): 1 to
-/// the least of sensors, bands and [`MOST`].
+/// the least of sensors, bands and 12.
 pub fn count(readings_power: &Array2<f64>, seed: u64) -> Result<Count, EstimateError> {
     check(readings_power, 1, &UnmixOptions::default())?;
     let (sensors, bands) = readings_power.dim();
@@ -49,7 +56,28 @@ pub fn count(readings_power: &Array2<f64>, seed: u64) -> Result<Count, EstimateE
     if let Some(count) = exact_rank(&power, bands, most) {
         return Ok(count);
     }
-    Ok(held_out(&power, bands, most, seed))
+    let (link, bounds) = judge(&power);
+    let mut count = held_out(&power, bounds.as_ref(), bands, most, link, 0.0, seed);
+    // Readings just above the noise are biased upwards, everywhere alike: the noise itself takes
+    // one of the emitters.
+    if bounds.is_some() {
+        count.emitters = (count.emitters - 1).max(1);
+    }
+    Ok(count)
+}
+
+/// How held-out entries are judged. Where noise was cut at zero, what is left of it has a positive
+/// mean that looks like one more emitter: such readings only say that the power is small.
+pub(super) fn judge(power: &[f64]) -> (Link, Option<Bounds>) {
+    let link = Link::choose(power.iter().copied());
+    let zeros = power.iter().filter(|x| **x == 0.0).count();
+    if zeros * 50 <= power.len() {
+        return (link, None);
+    }
+    let loud = LOUD * link.offset();
+    let low = power.iter().map(|&x| if x < loud { 0.0 } else { x }).collect();
+    let high = power.iter().map(|&x| x.max(loud)).collect();
+    (Link::new(RAISED * link.offset()), Some(Bounds { low, high }))
 }
 
 fn exact_rank(power: &[f64], bands: usize, most: usize) -> Option<Count> {
@@ -69,11 +97,19 @@ fn exact_rank(power: &[f64], bands: usize, most: usize) -> Option<Count> {
     Some(Count { emitters, evidence: Evidence::Rank { left: left[..=emitters].to_vec() } })
 }
 
-fn held_out(power: &[f64], bands: usize, most: usize, seed: u64) -> Count {
-    let link = Link::choose(power.iter().copied());
+/// `slack`: an error that is not worth another emitter.
+pub(super) fn held_out(
+    power: &[f64],
+    bounds: Option<&Bounds>,
+    bands: usize,
+    most: usize,
+    link: Link,
+    slack: f64,
+    seed: u64,
+) -> Count {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let fold: Vec<usize> = power.iter().map(|_| rng.random_range(0..FOLDS)).collect();
-    let options = UnmixOptions { starts: 2, rounds: 60, polish_rounds: 8, ..Default::default() };
+    let options = UnmixOptions { starts: 2, rounds: 60, polish_rounds: 40, ..Default::default() };
     let mut error: Vec<f64> = Vec::new();
     for rank in 1..=most {
         let (mut sum, mut total) = (0.0, 0usize);
@@ -82,10 +118,12 @@ fn held_out(power: &[f64], bands: usize, most: usize, seed: u64) -> Count {
             let held = (0..seen.len()).filter(|&i| fold[i] == used && !power[i].is_nan());
             let held: Vec<usize> = held.collect();
             held.iter().for_each(|&i| seen[i] = f64::NAN);
-            let fitted = super::unmix_noisy(&seen, bands, rank, link.offset(), &options, seed);
+            let (bounds_of, a) = (bounds.cloned(), link.offset());
+            let fitted = super::unmix_noisy(&seen, bounds_of, bands, rank, a, &options, seed);
             for &i in &held {
                 let model = fitted.model(i / bands, i % bands);
-                sum += (link.apply(power[i]) - link.apply(model)).powi(2);
+                let aim = bounds.map_or(power[i], |bounds| bounds.nearest(i, model));
+                sum += (link.apply(aim) - link.apply(model)).powi(2);
                 total += 1;
             }
         }
@@ -97,7 +135,7 @@ fn held_out(power: &[f64], bands: usize, most: usize, seed: u64) -> Count {
         }
     }
     let best = error.iter().copied().fold(f64::INFINITY, f64::min);
-    let good = error.iter().position(|e| *e <= (1.0 + WORTH) * best).unwrap_or(0);
+    let good = error.iter().position(|e| *e <= (1.0 + WORTH) * best + slack).unwrap_or(0);
     Count { emitters: good + 1, evidence: Evidence::HeldOut { error } }
 }
 

@@ -16,7 +16,7 @@ const EXACT: f64 = 1e-7;
 /// Sensors that the first guess is made from; more are added where the guess fails.
 const SAMPLE: usize = 80;
 /// Rounds of the guess before it is mended; more where the first did not lead anywhere.
-const HALS_ROUNDS: [usize; 2] = [150, 600];
+const HALS_ROUNDS: [usize; 3] = [40, 150, 600];
 /// A guess this close to non-negative is one.
 const ROUNDING: f64 = 1e-10;
 
@@ -35,9 +35,18 @@ impl Subspace {
     /// None where the matrix does not have exactly this rank.
     pub(super) fn find(data: &[f64], bands: usize, rank: usize) -> Option<Self> {
         let sensors = data.len() / bands;
-        let vertices = vertices::pick(bands, sensors, rank, |n, k| data[n * bands + k]);
-        let full = vertices.picks.len() == rank && vertices.left[rank - 1] > EXACT;
-        if !full || vertices.left[rank] > EXACT * vertices.left[rank - 1].min(1.0) {
+        // Bands of one sum: then none lies farther out than a pure one.
+        let mut sums = vec![0.0; bands];
+        for row in data.chunks_exact(bands) {
+            sums.iter_mut().zip(row).for_each(|(s, x)| *s += x);
+        }
+        let share = |n: usize, k: usize| {
+            if sums[k] > 0.0 { data[n * bands + k] / sums[k] } else { 0.0 }
+        };
+        let vertices = vertices::pick(bands, sensors, rank, share);
+        let left = &vertices.left;
+        let full = vertices.picks.len() == rank && left[rank - 1] > EXACT * left[0];
+        if !full || left[rank] > EXACT * left[rank - 1] {
             return None;
         }
         let basis = &vertices.basis;
@@ -130,7 +139,7 @@ impl Subspace {
             psd: pair.psd.iter().map(|v| v.max(0.0)).collect(),
         };
         for rounds in HALS_ROUNDS {
-            hals.run(rounds, 1e-5);
+            hals.run(rounds, 1e-3);
             let found = self.rows_of(&hals.psd).and_then(|rows| self.mend(rows, sample.clone()));
             if found.is_some() {
                 return found;
@@ -170,12 +179,18 @@ impl Subspace {
         let rank = self.rank;
         let all: Vec<usize> = (0..data.len() / self.bands).collect();
         let picked = [self.pure_bands(), self.pure_sensors()];
+        // Separable readings: a vertex has R (R - 1) zeros by its making; more of them are the
+        // emitters' own silence, and nothing is left to choose.
+        let mut vertex = None;
         for rows in picked.iter().flatten() {
             let Some(mut pair) = self.pair(rows, &all) else { continue };
             if pair.worst() > -ROUNDING {
-                // Separable: nothing is left to choose.
+                let zeros = pair.zeros(ROUNDING);
                 pair.psd.iter_mut().chain(&mut pair.slf).for_each(|v| *v = v.max(0.0));
-                return Some(pair);
+                if rank == 1 || zeros > rank * (rank - 1) {
+                    return Some(pair);
+                }
+                vertex = Some(pair);
             }
         }
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -198,6 +213,6 @@ impl Subspace {
                 best = Some((loss, pair));
             }
         }
-        best.map(|(_, pair)| pair)
+        best.map(|(_, pair)| pair).or(vertex)
     }
 }

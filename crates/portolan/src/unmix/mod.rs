@@ -4,10 +4,12 @@
 //! projection, run hierarchical alternating least squares from several starts, and are polished in
 //! relative error (Gillis 2020, Nonnegative Matrix Factorization, chapters 4 to 8).
 
+pub mod btd;
 mod cone;
 mod count;
 mod exact;
 mod hals;
+mod levels;
 mod shear;
 #[cfg(test)]
 pub(crate) mod simulated;
@@ -18,6 +20,7 @@ mod vertices;
 mod weighted;
 
 pub use count::{Count, Evidence, count};
+pub use levels::{count_levels, unmix_levels};
 
 use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
@@ -27,7 +30,7 @@ use crate::error::{EstimateError, InputError};
 use crate::link::Link;
 use exact::Subspace;
 use hals::Hals;
-use weighted::{System, Weighted};
+use weighted::{Bounds, System, Weighted};
 
 /// SLFs at the sensors and PSDs.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +39,8 @@ pub struct Unmixed {
     pub slf_at_sensors: Array2<f64>,
     /// Emitters x bands, each of unit norm; the emitter strongest at the sensors comes first.
     pub psd: Array2<f64>,
-    /// Root mean square of ln(x + a) - ln(model + a) over the readings; 0 for a perfect fit.
+    /// Root mean square of ln(x + a) - ln(model + a) over the readings; 0 for a perfect fit. A
+    /// reading lost in noise is met by any small power, a level by any power in its bin.
     pub residual: f64,
 }
 
@@ -49,7 +53,8 @@ pub struct UnmixOptions {
     pub rounds: usize,
     /// Most rounds of polishing in relative error; 0 leaves it out.
     pub polish_rounds: usize,
-    /// The a of ln(x + a), below which a reading counts as noise; None takes it from the readings.
+    /// The a of ln(x + a); None takes it from the readings. Where noise was cut at zero, as seen
+    /// from the zeros, it is raised above the noise.
     pub floor: Option<f64>,
     /// Look for the exact rank first; without it all readings count as noisy.
     pub exact: bool,
@@ -69,24 +74,37 @@ pub fn unmix(
     seed: u64,
 ) -> Result<Unmixed, EstimateError> {
     check(readings_power, emitters, options)?;
-    let (sensors, bands) = readings_power.dim();
-    let power: Vec<f64> = readings_power.iter().copied().collect();
+    let bands = readings_power.ncols();
+    // In units of the brightest reading: squares of watts far away would underflow.
     let floor = match options.floor {
         Some(floor) => floor,
-        None => Link::choose(power.iter().copied()).offset(),
+        None => Link::choose(readings_power.iter().copied()).offset(),
     };
+    let peak = readings_power.iter().copied().filter(|x| !x.is_nan()).fold(0.0, f64::max);
+    let power: Vec<f64> = readings_power.iter().map(|x| x / peak).collect();
+    let floor = floor / peak;
     let exact = options.exact.then(|| unmix_exact(&power, bands, emitters, floor, options, seed));
     let fitted = match exact.flatten() {
         Some(fitted) => fitted,
-        None => unmix_noisy(&power, bands, emitters, floor, options, seed),
+        None => {
+            let (link, bounds) = count::judge(&power);
+            let floor = if bounds.is_some() { link.offset().max(floor) } else { floor };
+            unmix_noisy(&power, bounds, bands, emitters, floor, options, seed)
+        }
     };
+    finish(fitted, peak)
+}
+
+/// Back to the readings' unit, PSDs to unit norm.
+fn finish(fitted: Weighted, peak: f64) -> Result<Unmixed, EstimateError> {
     let residual = fitted.residual();
-    let (slf, psd) = (fitted.slf, fitted.psd);
+    let (mut slf, psd, bands) = (fitted.slf, fitted.psd, fitted.bands);
+    slf.iter_mut().for_each(|s| *s *= peak);
     if !residual.is_finite() || slf.iter().chain(&psd).any(|v| !v.is_finite()) {
         let message = "unmixing gave numbers that are not finite: check the unit of the readings";
         return Err(EstimateError::Numerical(message.into()));
     }
-    Ok(ordered(slf, psd, sensors, bands, residual))
+    Ok(ordered(slf, psd, fitted.power.len() / bands, bands, residual))
 }
 
 fn check(power: &Array2<f64>, emitters: usize, options: &UnmixOptions) -> Result<(), InputError> {
@@ -142,14 +160,14 @@ fn equilibrate(power: &[f64], bands: usize, floor: f64) -> (Vec<f64>, Vec<f64>) 
 }
 
 /// The road for readings of exact rank: from the sensors without gaps, the others follow.
-fn unmix_exact<'a>(
-    power: &'a [f64],
+fn unmix_exact(
+    power: &[f64],
     bands: usize,
     rank: usize,
     floor: f64,
     options: &UnmixOptions,
     seed: u64,
-) -> Option<Weighted<'a>> {
+) -> Option<Weighted> {
     let sensors = power.len() / bands;
     let whole = sensors_without_gaps(power, bands);
     if whole.len() < rank + 1 {
@@ -161,8 +179,15 @@ fn unmix_exact<'a>(
     scale(&mut data, &rows, &columns);
     let subspace = Subspace::find(&data, bands, rank)?;
     let pair = subspace.factor(&data, options.starts, seed)?;
-    let mut fitted =
-        Weighted { rank, bands, power, floor, slf: vec![0.0; rank * sensors], psd: pair.psd };
+    let mut fitted = Weighted {
+        rank,
+        bands,
+        power: power.to_vec(),
+        bounds: None,
+        floor,
+        slf: vec![0.0; rank * sensors],
+        psd: pair.psd,
+    };
     for psd in fitted.psd.chunks_exact_mut(bands) {
         for (c, &column) in psd.iter_mut().zip(&columns) {
             *c = if column > 0.0 { *c / column } else { 0.0 };
@@ -196,14 +221,15 @@ fn scale(data: &mut [f64], rows: &[f64], columns: &[f64]) {
 }
 
 /// The road for all other readings.
-fn unmix_noisy<'a>(
-    power: &'a [f64],
+fn unmix_noisy(
+    power: &[f64],
+    bounds: Option<Bounds>,
     bands: usize,
     rank: usize,
     floor: f64,
     options: &UnmixOptions,
     seed: u64,
-) -> Weighted<'a> {
+) -> Weighted {
     let sensors = power.len() / bands;
     let (rows, columns) = equilibrate(power, bands, floor);
     let mut data = power.to_vec();
@@ -236,7 +262,7 @@ fn unmix_noisy<'a>(
     };
     slf.chunks_exact_mut(sensors).for_each(|s| divide(s, &rows));
     psd.chunks_exact_mut(bands).for_each(|c| divide(c, &columns));
-    let mut fitted = Weighted { rank, bands, power, floor, slf, psd };
+    let mut fitted = Weighted { rank, bands, power: power.to_vec(), bounds, floor, slf, psd };
     if options.polish_rounds > 0 {
         fitted.polish(options.polish_rounds, 1e-4);
     }

@@ -12,8 +12,7 @@ pub(super) fn invert(matrix: &[f64], n: usize) -> Option<(Vec<f64>, f64)> {
         let pivot = (column..n)
             .max_by(|&i, &j| a[i * n + column].abs().total_cmp(&a[j * n + column].abs()))?;
         let value = a[pivot * n + column];
-        // NaN fails the comparison and is refused with the zeros.
-        if !(value.abs() > 1e-15 * scale) {
+        if value.is_nan() || value.abs() <= 1e-15 * scale {
             return None;
         }
         if pivot != column {

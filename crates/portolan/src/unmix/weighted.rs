@@ -3,21 +3,39 @@
 //! at a time by coordinate descent on small normal equations, the weights renewed from the model
 //! (iteratively reweighted least squares).
 
+use super::small::{cholesky, solve};
+
 /// Coordinate sweeps on each small system.
 const SWEEPS: usize = 12;
 
-/// Readings (sensor after sensor, NaN = gap) and factors (emitter after emitter).
-pub(super) struct Weighted<'a> {
+/// Between which powers each reading lies: the bins of a quantiser.
+#[derive(Clone)]
+pub(super) struct Bounds {
+    pub low: Vec<f64>,
+    pub high: Vec<f64>,
+}
+
+impl Bounds {
+    /// The power in the bin of entry `at` that is nearest to a model's.
+    pub(super) fn nearest(&self, at: usize, model: f64) -> f64 {
+        model.max(self.low[at]).min(self.high[at])
+    }
+}
+
+/// Readings (sensor after sensor, NaN = gap) and factors (emitter after emitter). Where bounds are
+/// known, a model inside them is right, and the reading follows it.
+pub(super) struct Weighted {
     pub rank: usize,
     pub bands: usize,
-    pub power: &'a [f64],
+    pub power: Vec<f64>,
+    pub bounds: Option<Bounds>,
     /// The a of ln(x + a).
     pub floor: f64,
     pub slf: Vec<f64>,
     pub psd: Vec<f64>,
 }
 
-impl Weighted<'_> {
+impl Weighted {
     fn sensors(&self) -> usize {
         self.power.len() / self.bands
     }
@@ -28,15 +46,21 @@ impl Weighted<'_> {
         let (mut sum, mut count) = (0.0, 0usize);
         for n in 0..sensors {
             for k in 0..self.bands {
-                let x = self.power[n * self.bands + k];
-                if !x.is_nan() {
-                    let error = ((x + self.floor) / (self.model(n, k) + self.floor)).ln();
+                let at = n * self.bands + k;
+                if !self.power[at].is_nan() {
+                    let model = self.model(n, k);
+                    let x = self.aim(at, model);
+                    let error = ((x + self.floor) / (model + self.floor)).ln();
                     sum += error * error;
                     count += 1;
                 }
             }
         }
         (sum / count.max(1) as f64).sqrt()
+    }
+
+    fn aim(&self, at: usize, model: f64) -> f64 {
+        self.bounds.as_ref().map_or(self.power[at], |bounds| bounds.nearest(at, model))
     }
 
     pub(super) fn model(&self, n: usize, k: usize) -> f64 {
@@ -56,11 +80,16 @@ impl Weighted<'_> {
             for n in 0..sensors {
                 for k in 0..self.bands {
                     let at = n * self.bands + k;
-                    let x = self.power[at];
+                    if self.power[at].is_nan() {
+                        continue;
+                    }
+                    let model = self.model(n, k);
+                    let x = self.aim(at, model);
+                    self.power[at] = x;
                     // The larger of reading and model: neither a deep fade of the model nor a
                     // reading that noise has cut to zero may claim all the weight.
-                    let scale = 1.0 / (x.max(self.model(n, k)) + self.floor);
-                    weights[at] = if x.is_nan() { 0.0 } else { scale * scale };
+                    let scale = 1.0 / (x.max(model) + self.floor);
+                    weights[at] = scale * scale;
                 }
             }
             self.sensor_side(&weights, &mut system);
@@ -115,11 +144,14 @@ pub(super) struct System {
     gram: Vec<f64>,
     side: Vec<f64>,
     row: Vec<f64>,
+    factor: Vec<f64>,
 }
 
 impl System {
     pub(super) fn new(rank: usize) -> Self {
-        Self { gram: vec![0.0; rank * rank], side: vec![0.0; rank], row: vec![0.0; rank] }
+        let zeros = |n| vec![0.0; n];
+        let (gram, factor) = (zeros(rank * rank), zeros(rank * rank));
+        Self { gram, side: zeros(rank), row: zeros(rank), factor }
     }
 
     fn clear(&mut self) {
@@ -148,6 +180,15 @@ impl System {
             for q in 0..p {
                 self.gram[q * rank + p] = self.gram[p * rank + q];
             }
+        }
+        // Where the plain solution is positive it is the answer.
+        self.factor.copy_from_slice(&self.gram);
+        self.row.copy_from_slice(&self.side);
+        cholesky(&mut self.factor, rank);
+        solve(&self.factor, rank, &mut self.row);
+        if self.row.iter().all(|v| *v >= 0.0 && v.is_finite()) {
+            (0..rank).for_each(|r| values[place(r)] = self.row[r]);
+            return;
         }
         for _ in 0..SWEEPS {
             for p in 0..rank {

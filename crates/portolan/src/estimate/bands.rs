@@ -42,6 +42,11 @@ impl Scale {
         Ok(Self { log, offset })
     }
 
+    /// ln(x + a) with the offset that suits the readings.
+    pub fn logarithmic() -> Self {
+        Self { log: true, offset: None }
+    }
+
     /// For methods that always work in ln(x + a).
     pub fn log_from_options(options: &Options) -> Result<Self, InputError> {
         let offset = options.number("offset", f64::MIN_POSITIVE..f64::INFINITY)?;

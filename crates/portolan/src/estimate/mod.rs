@@ -3,6 +3,8 @@
 
 mod auto;
 mod bands;
+mod btd;
+mod emitters;
 mod idw;
 mod kriging;
 mod linear;

@@ -6,16 +6,23 @@ use crate::error::EstimateError;
 #[derive(Clone, Copy)]
 pub struct Progress<'a> {
     callback: &'a (dyn Fn(f64) -> bool + Sync),
+    on_fit: &'a (dyn Fn() + Sync),
 }
 
 impl<'a> Progress<'a> {
     pub fn new(callback: &'a (dyn Fn(f64) -> bool + Sync)) -> Self {
-        Self { callback }
+        Self { callback, on_fit: &|| () }
     }
 
     /// Nobody watches, nobody cancels.
     pub fn silent() -> Progress<'static> {
-        Progress { callback: &|_| true }
+        Progress { callback: &|_| true, on_fit: &|| () }
+    }
+
+    /// Also calls `on_fit` when a method has its start and the fit itself begins; methods without
+    /// a start of their own never call it.
+    pub fn with_fit_start(self, on_fit: &'a (dyn Fn() + Sync)) -> Self {
+        Self { on_fit, ..self }
     }
 
     /// Reports that `done` of `total` is done; fails if the job was cancelled.
@@ -25,5 +32,10 @@ impl<'a> Progress<'a> {
         } else {
             Err(EstimateError::Cancelled)
         }
+    }
+
+    /// Says that the start is made and the fit begins.
+    pub fn fit_begins(&self) {
+        (self.on_fit)();
     }
 }

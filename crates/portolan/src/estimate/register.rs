@@ -1,6 +1,8 @@
 //! The register of methods: a new method is one file and one line here.
 
-use super::{Estimator, OptionSpec, Options, auto, idw, kriging, linear, nearest, thin_plate, unn};
+use super::{
+    Estimator, OptionSpec, Options, auto, btd, idw, kriging, linear, nearest, thin_plate, unn,
+};
 use crate::error::InputError;
 
 type Build = fn(&Options) -> Result<Box<dyn Estimator>, InputError>;
@@ -79,6 +81,12 @@ const METHODS: &[Method] = &[
         summary: "ordinary or universal kriging, hyperparameters fitted, with a spread",
         options: kriging::OPTIONS,
         build: kriging::build,
+    },
+    Method {
+        name: "btd",
+        summary: "block-term decomposition: emitters with SLFs of low rank",
+        options: btd::OPTIONS,
+        build: btd::build,
     },
     Method {
         name: "unn",

@@ -203,17 +203,18 @@ mod tests {
             let want = want[0] + want[1];
             assert!((got - want).abs() < 1e-4 * want, "{got} {want}");
         }
-        let close = |got: &[f32], want: &[f32], what: &str| {
+        let apart = |got: &[f32], want: &[f32]| {
             let norm = |v: &mut dyn Iterator<Item = f32>| v.map(|x| f64::from(x * x)).sum::<f64>();
             let error = norm(&mut got.iter().zip(want).map(|(a, b)| a - b));
             let size = norm(&mut want.iter().copied());
-            println!("{what}: {}", (error / size).sqrt());
+            (error / size).sqrt()
         };
-        close(&at.params, &params(&fixture, "end", &decoder), "network");
-        close(&at.latents, &floats("end_z"), "latents");
-        close(&at.psd, &floats("psd_end"), "PSDs");
+        assert!(apart(&at.params, &params(&fixture, "end", &decoder)) < 1e-3);
+        assert!(apart(&at.latents, &floats("end_z")) < 1e-3);
+        assert!(apart(&at.psd, &floats("psd_end")) < 1e-3);
         let mut workspace = decoder.workspace();
         decoder.forward(&at.params, &at.latents, &mut workspace);
-        close(workspace.slf(), &floats("slf_end"), "SLFs");
+        // Four normalised layers magnify what single precision leaves in the state.
+        assert!(apart(workspace.slf(), &floats("slf_end")) < 1e-2);
     }
 }

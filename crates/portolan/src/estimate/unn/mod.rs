@@ -6,18 +6,19 @@ mod fit;
 mod misfit;
 mod start;
 
-use ndarray::{Array2, Array3};
+use ndarray::{Array2, Array3, Axis};
 
 use super::bands::Scale;
-use super::{Context, Emitters, Estimate, Estimator, OptionSpec, Options, Progress};
+use super::btd::{BtdMethod, factored};
+use super::emitters::{number_of_emitters, unmix_readings};
+use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
 use crate::decoder::{Decoder, Normalisation, Output, Padding, Readout, Shape, Upsampling};
 use crate::error::{EstimateError, InputError};
 use crate::likelihood::{Likelihood, Probit, SquaredError};
-use crate::map::{Factors, RadioMap};
+use crate::map::RadioMap;
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
 use crate::simulate::stream;
-use crate::unmix::{UnmixOptions, count, unmix};
 use fit::{Fit, FitOptions, Penalties, Schedule, Unknowns};
 use misfit::{Misfit, padded};
 use start::{Draw, Guess, imitate, padded_psd, random, random_psd};
@@ -54,10 +55,19 @@ const OWN: &[OptionSpec] = &[
         takes: "reflect | zero",
     },
     OptionSpec { name: "output", default: "sigmoid (paper)", takes: "sigmoid | exp" },
-    OptionSpec { name: "lr_network", default: "0.05 (paper)", takes: "a number above 0" },
+    OptionSpec {
+        name: "start_iterations",
+        default: "3000 (ours); 300 in recipe=paper",
+        takes: "how long the decoder learns to draw the SLFs of the start",
+    },
+    OptionSpec {
+        name: "lr_network",
+        default: "0.005, falling (ours); 0.05 from a random start and in recipe=paper",
+        takes: "a number above 0",
+    },
     OptionSpec {
         name: "lr_psd",
-        default: "0.01 (ours); 0.001 in recipe=paper",
+        default: "0.002, falling (ours); 0.01 from a random start, 0.001 in recipe=paper",
         takes: "a number, 0 or more",
     },
     OptionSpec { name: "lambda_latent", default: "1e-3 (paper)", takes: "a number, 0 or more" },
@@ -85,6 +95,9 @@ struct Unn {
     start: Start,
     fit: FitOptions,
     scale: Scale,
+    /// Iterations in which the decoder learns to draw the start's SLFs.
+    imitation: usize,
+    /// The paper's algorithm to the letter.
     literal: bool,
 }
 
@@ -100,6 +113,9 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
         ("unmixed", Some(Start::Unmixed)),
     ];
     let usual = if literal { Start::Btd } else { Start::Unmixed };
+    let start = options.choice("start", &starts)?.flatten().unwrap_or(usual);
+    // From a good start small steps refine; from a random one they do not arrive.
+    let warm = !literal && !matches!(start, Start::Uniform | Start::Xavier);
     let upsampling = [
         ("bilinear", Upsampling::Bilinear),
         ("nearest", Upsampling::Nearest),
@@ -127,14 +143,28 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
             padding: options.choice("pad", &pads)?.unwrap_or(paper.padding),
             output: options.choice("output", &outputs)?.unwrap_or(paper.output),
         },
-        start: options.choice("start", &starts)?.flatten().unwrap_or(usual),
+        start,
+        imitation: options.count("start_iterations", 0..=1_000_000)?.unwrap_or(if literal {
+            300
+        } else {
+            3000
+        }),
         fit: FitOptions {
             iterations: options.count("iterations", 1..=1_000_000)?.unwrap_or(300),
             tolerance: weight("tolerance", if literal { 1e-3 } else { 0.0 })?,
             rate_network: options
                 .number("lr_network", f64::MIN_POSITIVE..f64::INFINITY)?
-                .unwrap_or(0.05),
-            rate_psd: weight("lr_psd", if literal { 0.001 } else { 0.01 })?,
+                .unwrap_or(if warm { 0.005 } else { 0.05 }),
+            rate_psd: weight(
+                "lr_psd",
+                if literal {
+                    0.001
+                } else if warm {
+                    0.002
+                } else {
+                    0.01
+                },
+            )?,
             penalties: Penalties {
                 latent: weight("lambda_latent", 1e-3)?,
                 psd: weight("lambda_psd", 1e-3)?,
@@ -162,18 +192,15 @@ impl Estimator for Unn {
         let unit = if self.literal { 1.0 } else { brightest };
         let offset = link.offset() / unit;
         let scaled = power.mapv(|x| x / unit);
-        let emitters = match context.emitters {
-            Emitters::Count(emitters) => emitters,
-            Emitters::Auto => count(&power, context.seed)?.emitters,
-        };
-        check_emitters(emitters, readings)?;
+        let emitters = number_of_emitters(readings, context)?;
         let grid = readings.grid();
         let decoder = Decoder::new(&self.shape, grid.rows(), grid.cols(), emitters)?;
         let cells: Vec<usize> = readings.cells().iter().map(|&c| grid.index(c)).collect();
         let readout = decoder.readout(&cells)?;
         let job =
             Job { unn: self, readings, context, decoder: &decoder, readout: &readout, offset };
-        let mut at = job.start(&scaled, progress)?;
+        let mut at = job.start(unit, progress)?;
+        progress.fit_begins();
         let trace = match readings.values() {
             Values::Power(_) => {
                 let targets: Vec<f32> = scaled.iter().map(|x| (x + offset).ln() as f32).collect();
@@ -194,16 +221,6 @@ impl Estimator for Unn {
     }
 }
 
-fn check_emitters(emitters: usize, readings: &Readings) -> Result<(), InputError> {
-    let (sensors, bands) = (readings.sensors(), readings.bands());
-    if emitters > sensors || emitters > bands {
-        return Err(InputError::Request(format!(
-            "{emitters} emitters are more than {sensors} sensors or {bands} bands can tell apart"
-        )));
-    }
-    Ok(())
-}
-
 /// One estimate on its way.
 struct Job<'a> {
     unn: &'a Unn,
@@ -215,51 +232,47 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn start(
-        &self,
-        scaled: &Array2<f64>,
-        progress: &Progress<'_>,
-    ) -> Result<Unknowns, EstimateError> {
-        let (emitters, bands) = (self.decoder.emitters(), scaled.ncols());
+    fn start(&self, unit: f64, progress: &Progress<'_>) -> Result<Unknowns, EstimateError> {
+        let (emitters, bands) = (self.decoder.emitters(), self.readings.bands());
         let mut rng = stream(self.context.seed, 0);
-        let (method, settings): (&str, &[(&str, &str)]) = match self.unn.start {
+        let guess = match self.unn.start {
             Start::Uniform => return Ok(random(self.decoder, bands, Draw::Uniform, &mut rng)),
             Start::Xavier => return Ok(random(self.decoder, bands, Draw::Xavier, &mut rng)),
-            Start::Interpolation => ("thin_plate", &[("domain", "linear")]),
-            Start::Btd => ("thin_plate", &[("domain", "linear")]),
-            Start::Unmixed => ("kriging", &[]),
+            Start::Btd => {
+                let btd = BtdMethod::default();
+                let seed = self.context.seed;
+                let found = btd.decompose(self.readings, emitters, seed, progress)?;
+                let slf = found.slf();
+                Guess::new(self.readings.grid(), &found.c, |r| {
+                    slf.index_axis(Axis(0), r).to_owned()
+                })
+            }
+            Start::Interpolation => self.interpolated("thin_plate", true, unit, progress)?,
+            Start::Unmixed => self.interpolated("kriging", false, unit, progress)?,
         };
-        let options = UnmixOptions { floor: Some(self.offset), ..UnmixOptions::default() };
-        let unmixed = unmix(scaled, emitters, &options, self.context.seed)?;
-        let guess = Guess::interpolated(
-            self.readings,
-            &unmixed.slf_at_sensors,
-            &unmixed.psd,
-            method,
-            settings,
-            self.offset,
-            progress,
-        )?;
         let mut at = random(self.decoder, bands, Draw::Xavier, &mut rng);
-        let iterations = env("PRE", 300.0) as usize;
-        let error = imitate(
-            self.decoder,
-            &guess.slf,
-            self.offset as f32,
-            iterations,
-            env("PRELR", 0.05),
-            &mut at,
-            progress,
-        )?;
-        if std::env::var_os("DEBUG").is_some() {
-            eprintln!("imitation {error}");
-        }
+        let Unn { imitation, .. } = *self.unn;
+        imitate(self.decoder, &guess.slf, self.offset as f32, imitation, &mut at, progress)?;
         at.psd = if self.unn.literal {
             random_psd(emitters, bands, &mut rng)
         } else {
-            padded_psd(&guess.psd)
+            padded_psd(&guess.psd, unit)
         };
         Ok(at)
+    }
+
+    /// Unmixes the readings and carries each emitter's SLF from the sensors to the grid.
+    fn interpolated(
+        &self,
+        method: &str,
+        linear: bool,
+        unit: f64,
+        progress: &Progress<'_>,
+    ) -> Result<Guess, EstimateError> {
+        let offset = self.offset * unit;
+        let unmixed =
+            unmix_readings(self.readings, self.decoder.emitters(), offset, self.context.seed)?;
+        Guess::interpolated(self.readings, &unmixed, method, linear, offset, progress)
     }
 
     fn descend<L: Likelihood<f32>>(
@@ -271,16 +284,7 @@ impl Job<'_> {
         progress: &Progress<'_>,
     ) -> Result<Vec<f64>, EstimateError> {
         let misfit = Misfit::new(likelihood, targets, missing, self.readings.bands(), self.offset);
-        let t = std::time::Instant::now();
-        let r = Fit::new(self.decoder, self.readout, misfit).descend(at, &self.unn.fit, progress);
-        if std::env::var_os("DEBUG").is_some() {
-            eprintln!(
-                "fit {:?} loss {:?}",
-                t.elapsed(),
-                r.as_ref().ok().and_then(|r| r.last().copied())
-            );
-        }
-        r
+        Fit::new(self.decoder, self.readout, misfit).descend(at, &self.unn.fit, progress)
     }
 
     /// The fitted map: SLFs of unit norm, PSDs in the readings' own unit.
@@ -290,31 +294,12 @@ impl Job<'_> {
         let mut workspace = self.decoder.workspace();
         self.decoder.forward(&at.params, &at.latents, &mut workspace);
         let drawn = workspace.slf().iter().map(|v| f64::from(*v)).collect();
-        let mut slf = Array3::from_shape_vec((emitters, grid.rows(), grid.cols()), drawn)
+        let slf = Array3::from_shape_vec((emitters, grid.rows(), grid.cols()), drawn)
             .expect("the decoder draws the grid");
         let width = padded(bands);
-        let mut psd = Array2::from_shape_fn((emitters, bands), |(r, k)| {
+        let psd = Array2::from_shape_fn((emitters, bands), |(r, k)| {
             unit * f64::from(at.psd[r * width + k])
         });
-        let mut peaks = Vec::with_capacity(emitters);
-        for (mut field, mut spectrum) in slf.outer_iter_mut().zip(psd.outer_iter_mut()) {
-            let norm = field.iter().map(|v| v * v).sum::<f64>().sqrt();
-            if !norm.is_finite() || spectrum.iter().any(|c| !c.is_finite()) {
-                return Err(EstimateError::Numerical(
-                    "the fit diverged: lower lr_network or lr_psd".into(),
-                ));
-            }
-            field.mapv_inplace(|v| v / norm.max(f64::MIN_POSITIVE));
-            spectrum.mapv_inplace(|c| c * norm);
-            let peak = field.indexed_iter().max_by(|a, b| a.1.total_cmp(b.1));
-            peaks.extend(peak.map(|((row, col), _)| [row as f64, col as f64]));
-        }
-        let frequencies = self.readings.freq_hz().map(<[f64]>::to_vec);
-        let map = RadioMap::factored(grid, Factors { slf, psd })?.with_frequencies(frequencies)?;
-        Ok(map.with_emitters(peaks))
+        factored(self.readings, slf, psd)
     }
-}
-
-fn env(name: &str, default: f64) -> f64 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
 }

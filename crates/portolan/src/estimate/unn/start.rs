@@ -8,11 +8,12 @@ use rand_distr::{Distribution, StandardNormal};
 use super::fit::{Schedule, Unknowns};
 use super::misfit::padded;
 use crate::adam::Adam;
-use crate::decoder::{Decoder, Workspace};
+use crate::decoder::Decoder;
 use crate::error::EstimateError;
 use crate::estimate::{Context, Progress, build};
 use crate::grid::Grid;
 use crate::readings::{Readings, Values};
+use crate::unmix::Unmixed;
 
 /// SLFs and PSDs to begin with: emitters x cells in (0, 1), emitters x bands.
 pub(super) struct Guess {
@@ -21,37 +22,37 @@ pub(super) struct Guess {
 }
 
 impl Guess {
-    /// From SLFs at the sensors (sensors x emitters) interpolated to the grid by a register method.
+    /// From unmixed SLFs at the sensors, carried to the grid by an interpolator of the register.
     pub fn interpolated(
         readings: &Readings,
-        slf_at_sensors: &Array2<f64>,
-        psd: &Array2<f64>,
+        unmixed: &Unmixed,
         method: &str,
-        settings: &[(&str, &str)],
+        linear: bool,
         floor: f64,
         progress: &Progress<'_>,
     ) -> Result<Self, EstimateError> {
         // An emitter that contributes less than the offset in every band cannot be told from none.
-        let mut lifted = slf_at_sensors.clone();
-        for (mut column, spectrum) in lifted.columns_mut().into_iter().zip(psd.outer_iter()) {
+        let mut lifted = unmixed.slf_at_sensors.clone();
+        for (mut column, spectrum) in lifted.columns_mut().into_iter().zip(unmixed.psd.outer_iter())
+        {
             let peak = spectrum.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
             column.mapv_inplace(|s| s.max(floor / peak));
         }
-        let cells = readings.cells().to_vec();
-        let at_sensors = Readings::new(readings.grid(), cells, Values::Power(lifted.clone()))?;
         let least = lifted.iter().copied().fold(f64::INFINITY, f64::min);
-        let offset = (0.1 * least).max(f64::MIN_POSITIVE).to_string();
-        let mut given: Vec<(String, String)> =
-            settings.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-        if !given.iter().any(|(_, v)| v == "linear") {
-            given.push(("offset".into(), offset));
-        }
-        let map = build(method, given)?.estimate(&at_sensors, &Context::default(), progress)?.map;
-        Ok(Self::from_maps(readings.grid(), psd, |r| map.band(r)))
+        let setting = if linear {
+            ("domain", "linear".to_string())
+        } else {
+            ("offset", (0.1 * least).max(f64::MIN_POSITIVE).to_string())
+        };
+        let cells = readings.cells().to_vec();
+        let at_sensors = Readings::new(readings.grid(), cells, Values::Power(lifted))?;
+        let interpolator = build(method, [(setting.0.to_string(), setting.1)])?;
+        let map = interpolator.estimate(&at_sensors, &Context::default(), progress)?.map;
+        Ok(Self::new(readings.grid(), &unmixed.psd, |r| map.band(r)))
     }
 
     /// Scales each SLF to a peak just below 1 and its PSD inversely.
-    pub fn from_maps(grid: Grid, psd: &Array2<f64>, slf: impl Fn(usize) -> Array2<f64>) -> Self {
+    pub fn new(grid: Grid, psd: &Array2<f64>, slf: impl Fn(usize) -> Array2<f64>) -> Self {
         let mut out =
             Self { slf: Vec::with_capacity(psd.nrows() * grid.cells()), psd: psd.clone() };
         for (r, mut spectrum) in out.psd.outer_iter_mut().enumerate() {
@@ -116,34 +117,35 @@ pub(super) fn random_psd(emitters: usize, bands: usize, rng: &mut ChaCha8Rng) ->
     psd
 }
 
-/// PSDs of a guess, padded with zeros.
-pub(super) fn padded_psd(psd: &Array2<f64>) -> Vec<f32> {
+/// PSDs of a guess in multiples of `unit`, padded with zeros.
+pub(super) fn padded_psd(psd: &Array2<f64>, unit: f64) -> Vec<f32> {
     let width = padded(psd.ncols());
     let mut out = vec![0.0; psd.nrows() * width];
     for (row, spectrum) in out.chunks_exact_mut(width).zip(psd.outer_iter()) {
-        row.iter_mut().zip(spectrum).for_each(|(c, v)| *c = *v as f32);
+        row.iter_mut().zip(spectrum).for_each(|(c, v)| *c = (*v / unit) as f32);
     }
     out
 }
 
+/// Learning rate at the beginning of an imitation; it falls along half a cosine.
+const IMITATION_RATE: f64 = 0.03;
+
 /// Descends from `at` until the decoder draws `slf` (emitters x cells): Adam on the squared error
-/// of ln(S + floor), over all cells. Returns the root mean square error left.
+/// of ln(S + floor), over all cells.
 pub(super) fn imitate(
     decoder: &Decoder,
     slf: &[f32],
     floor: f32,
     iterations: usize,
-    rate: f64,
     at: &mut Unknowns,
     progress: &Progress<'_>,
-) -> Result<f64, EstimateError> {
-    let mut workspace: Workspace = decoder.workspace();
+) -> Result<(), EstimateError> {
+    let mut workspace = decoder.workspace();
     let mut upstream = vec![0.0f32; slf.len()];
     let (mut grad_params, mut grad_latents) =
         (vec![0.0; at.params.len()], vec![0.0; at.latents.len()]);
     let (mut network, mut latents) = (Adam::new(at.params.len()), Adam::new(at.latents.len()));
     let targets: Vec<f32> = slf.iter().map(|s| (s + floor).ln()).collect();
-    let mut error = f64::INFINITY;
     for iteration in 0..iterations {
         progress.report(0, 1)?;
         decoder.forward(&at.params, &at.latents, &mut workspace);
@@ -153,8 +155,7 @@ pub(super) fn imitate(
             sum += f64::from(miss * miss);
             *up = 2.0 * miss / (drawn + floor);
         }
-        error = (sum / slf.len() as f64).sqrt();
-        if !error.is_finite() {
+        if !sum.is_finite() {
             return Err(EstimateError::Numerical("the start of the fit diverged".into()));
         }
         decoder.backward(
@@ -164,9 +165,9 @@ pub(super) fn imitate(
             &mut grad_params,
             &mut grad_latents,
         );
-        let rate = rate * Schedule::Cosine.factor(iteration, iterations);
+        let rate = IMITATION_RATE * Schedule::Cosine.factor(iteration, iterations);
         network.step(rate, &mut at.params, &grad_params);
         latents.step(rate, &mut at.latents, &grad_latents);
     }
-    Ok(error)
+    Ok(())
 }

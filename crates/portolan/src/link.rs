@@ -19,15 +19,18 @@ impl Link {
         Self { offset }
     }
 
-    /// Chooses the offset from powers (NaN and zero allowed).
+    /// Chooses the offset from some of the powers of a map that has `entries` cells times bands
+    /// (NaN and zero allowed).
     ///
-    /// - Maps of unit scale (median of the positive values at least 1e-6, peak at most 1e4) keep
-    ///   the paper's 1e-6.
-    /// - Otherwise (milliwatts far from the transmitter, say) the offset must not flatten what was
-    ///   measured: a tenth of the smallest positive value, at least 1e-12 of the peak.
+    /// - Simulated maps, whose SLFs and PSDs have unit norm, keep the paper's 1e-6. They are known
+    ///   by their norm, at least 1 over the whole map (sensors that miss the surroundings of the
+    ///   emitters may see a tenth of it).
+    /// - Measured power must not be flattened by the offset: a tenth of the smallest positive
+    ///   value, at least 1e-12 of the peak. Where the norm leaves it open, power is taken
+    ///   as measured if 1e-6 would flatten more than two fifths of it.
     /// - Where noise has pushed a share of the values down to exactly zero, as many positive values
     ///   are noise as well; their median is the floor below which nothing can be told.
-    pub fn choose(powers: impl IntoIterator<Item = f64>) -> Self {
+    pub fn choose(powers: impl IntoIterator<Item = f64>, entries: usize) -> Self {
         let mut zeros = 0;
         let mut positive: Vec<f64> = powers
             .into_iter()
@@ -38,10 +41,13 @@ impl Link {
             return Self::new(UNIT_OFFSET);
         }
         positive.sort_by(f64::total_cmp);
+        let count = positive.len() as f64;
         let (least, peak) = (positive[0], positive[positive.len() - 1]);
-        let median = positive[positive.len() / 2];
-        let unit_scale = median >= UNIT_OFFSET && peak <= 1e4;
-        let quiet = if unit_scale { UNIT_OFFSET } else { (0.1 * least).max(1e-12 * peak) };
+        let mean_square = positive.iter().map(|x| x * x).sum::<f64>() / (count + zeros as f64);
+        let norm = (mean_square * entries as f64).sqrt();
+        let low = positive.partition_point(|x| *x < UNIT_OFFSET) as f64 / count;
+        let measured = !(0.1..=1e3).contains(&norm) || (norm < 0.7 && low > 0.4);
+        let quiet = if measured { (0.1 * least).max(1e-12 * peak) } else { UNIT_OFFSET };
         let floor = if zeros * 50 > positive.len() {
             positive[(zeros / 2).min(positive.len() - 1)]
         } else {
@@ -68,6 +74,10 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grid::Grid;
+    use crate::score::choose_link;
+    use crate::sense::{Layout, Sensing, sense};
+    use crate::simulate::{Scenario, simulate};
 
     #[test]
     fn inverse_undoes_apply() {
@@ -80,15 +90,29 @@ mod tests {
     }
 
     #[test]
-    fn unit_scale_keeps_the_papers_offset() {
-        assert_eq!(Link::choose([1e-9, 1e-4, 1e-3, 0.2]).offset(), 1e-6);
+    fn simulated_maps_keep_the_papers_offset() {
+        let grid = Grid::new(64, 64, 1.0).unwrap();
+        for seed in 0..12 {
+            let emitters = 1 + seed as usize % 6;
+            let map = simulate(&Scenario { emitters, seed, ..Scenario::new(grid) }).unwrap();
+            assert_eq!(choose_link(&map).offset(), 1e-6);
+            for fraction in [0.1, 0.02, 0.01] {
+                let sensing = Sensing::exact(Layout::Fraction(fraction), seed);
+                let power = sense(&map, &sensing).unwrap().power();
+                let link = Link::choose(power.iter().copied(), 64 * 64 * 64);
+                assert_eq!(link.offset(), 1e-6, "seed {seed}, {fraction}");
+            }
+        }
     }
 
     #[test]
     fn measured_milliwatts_are_not_flattened() {
-        let dbm = [-95.0, -80.0, -70.0, -46.0];
-        let offset = Link::choose(dbm.map(|p: f64| 10f64.powf(p / 10.0))).offset();
-        assert!(offset < 10f64.powf(-9.5), "{offset}");
+        for loudest in [-20.0, -46.0] {
+            let dbm = [-95.0, -80.0, -62.0, -61.0, -50.0, loudest];
+            let powers = dbm.map(|p: f64| 10f64.powf(p / 10.0));
+            let offset = Link::choose(powers, 5000).offset();
+            assert!(offset < 10f64.powf(-9.5), "{offset}");
+        }
     }
 
     #[test]
@@ -96,7 +120,7 @@ mod tests {
         let mut values = vec![0.0; 50];
         values.extend((1..=50).map(|i| 1e-3 * f64::from(i) / 50.0));
         values.extend([0.5; 50]);
-        let offset = Link::choose(values).offset();
+        let offset = Link::choose(values, 150).offset();
         assert!((3e-4..7e-4).contains(&offset), "{offset}");
     }
 }

@@ -120,6 +120,11 @@ impl Readings {
         self.values.dim().1
     }
 
+    /// Cells times bands of the map that the readings belong to.
+    pub fn entries(&self) -> usize {
+        self.grid.cells() * self.bands()
+    }
+
     pub fn values(&self) -> &Values {
         &self.values
     }
@@ -223,8 +228,11 @@ fn mean_by_group(values: &Array2<f64>, group: &[usize], groups: usize) -> Array2
             count[[group[sensor], band]] += 1.0;
         }
     }
-    // 0 / 0 is NaN: an entry that no sensor of the group has stays missing.
-    sum / count
+    // 0 / 0 would be a NaN whose sign depends on the processor: a gap is always the same bytes.
+    ndarray::Zip::from(&mut sum).and(&count).for_each(|sum, &count| {
+        *sum = if count > 0.0 { *sum / count } else { f64::NAN };
+    });
+    sum
 }
 
 #[cfg(test)]

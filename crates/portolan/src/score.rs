@@ -210,7 +210,7 @@ pub fn choose_link(map: &RadioMap) -> Link {
         map.spectrum_into(map.grid().cell(index), &mut spectrum);
         sample.extend_from_slice(&spectrum);
     }
-    Link::choose(sample)
+    Link::choose(sample, map.grid().cells() * map.bands())
 }
 
 fn compare_band(

@@ -207,7 +207,7 @@ fn quantise(
     quantising: &Quantising,
     rng: &mut ChaCha8Rng,
 ) -> Result<Values, InputError> {
-    let link = Link::choose(values.iter().copied());
+    let link = Link::choose(values.iter().copied(), grid.cells() * values.ncols());
     let quantiser = match &quantising.edges {
         Some(edges) => {
             let levels = Quantiser::levels_for_bits(quantising.bits)?;

@@ -35,11 +35,12 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
             figure(score.ssim_strict, 4),
             format!("{:.3}", score.rmse_db),
             figure(score.coverage_90.map(|c| 100.0 * c), 1),
-            format!("{seconds:.3}"),
+            format!("{:.3}", seconds.total),
         ]);
         let mut object = as_json(&score);
         object["method"] = json!(label);
-        object["seconds"] = json!(seconds);
+        object["seconds"] = json!(seconds.fit);
+        object["total_seconds"] = json!(seconds.total);
         objects.push(object);
     }
     if args.json {

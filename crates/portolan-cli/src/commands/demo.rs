@@ -36,7 +36,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
             method.to_string(),
             figure(score.ssim, 3),
             format!("{:.2}", score.rmse_db),
-            format!("{seconds:.3}"),
+            format!("{:.3}", seconds.total),
         ]);
         estimates.push((format!("{method}, SSIM {}", figure(score.ssim, 3)), estimate));
     }

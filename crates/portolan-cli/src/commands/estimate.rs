@@ -4,7 +4,7 @@ use portolan::{Context, Estimate};
 use portolan_io::{WriteOptions, write_map};
 use serde_json::{Map, Value, json};
 
-use super::{check_target, load_readings, timed_estimate};
+use super::{Seconds, check_target, load_readings, timed_estimate};
 use crate::args::EstimateArgs;
 use crate::failure::Failure;
 use crate::output::{emit_json, say, warn};
@@ -30,16 +30,17 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
     let fitted: Vec<String> =
         estimate.fitted.iter().map(|(name, value)| format!(", {name} {value:.4}")).collect();
     say(&format!(
-        "{}: {} from {} sensors in {seconds:.2} s{}",
+        "{}: {} from {} sensors in {:.2} s{}",
         args.output.display(),
         args.method,
         readings.sensors(),
+        seconds.total,
         fitted.concat()
     ));
     Ok(())
 }
 
-fn report(args: &EstimateArgs, estimate: &Estimate, seconds: f64) -> Value {
+fn report(args: &EstimateArgs, estimate: &Estimate, seconds: Seconds) -> Value {
     let emitters: Vec<Value> = estimate
         .map
         .emitters()
@@ -51,7 +52,8 @@ fn report(args: &EstimateArgs, estimate: &Estimate, seconds: f64) -> Value {
     json!({
         "method": args.method,
         "output": args.output,
-        "seconds": seconds,
+        "seconds": seconds.fit,
+        "total_seconds": seconds.total,
         "iterations": estimate.iterations,
         "loss": estimate.loss,
         "emitters": emitters,

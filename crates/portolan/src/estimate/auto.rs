@@ -56,7 +56,11 @@ impl Estimator for Auto {
             let mut sum = Sum::default();
             for fold in 0..judged {
                 progress.report(i * judged + fold, (CANDIDATES.len() + 1) * judged)?;
-                sum.add_fold(&*estimator, readings, context, folds, fold, progress)?;
+                match sum.add_fold(&*estimator, readings, context, folds, fold, progress) {
+                    // A candidate that fails on a fold is out; the others go on.
+                    Err(EstimateError::Numerical(_)) => sum.squares = f64::INFINITY,
+                    other => other?,
+                }
             }
             errors.push(sum.rmse_db());
         }
@@ -110,7 +114,7 @@ impl Sum {
         let power = readings.power();
         let link = match readings.values() {
             Values::Levels { quantiser, .. } => quantiser.link(),
-            Values::Power(_) => Link::choose(power.iter().copied()),
+            Values::Power(_) => Link::choose(power.iter().copied(), readings.entries()),
         };
         let quiet = |_| progress.report(0, 1).is_ok();
         let map = estimator.estimate(&rest, context, &Progress::new(&quiet))?.map;

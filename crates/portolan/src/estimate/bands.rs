@@ -58,7 +58,7 @@ impl Scale {
         self.log.then(|| match (self.offset, readings.values()) {
             (Some(offset), _) => Link::new(offset),
             (None, Values::Levels { quantiser, .. }) => quantiser.link(),
-            (None, Values::Power(_)) => Link::choose(power.iter().copied()),
+            (None, Values::Power(_)) => Link::choose(power.iter().copied(), readings.entries()),
         })
     }
 }

@@ -63,11 +63,11 @@ impl Options {
     pub fn number(
         &self,
         option: &str,
-        range: impl std::ops::RangeBounds<f64> + std::fmt::Debug,
+        range: std::ops::Range<f64>,
     ) -> Result<Option<f64>, InputError> {
         match self.get::<f64>(option, "a number")? {
-            Some(value) if !range.contains(&value) => {
-                Err(self.wrong(option, format!("expected a number in {range:?}")))
+            Some(value) if !range.contains(&value) || !value.is_finite() => {
+                Err(self.wrong(option, format!("expected {}", in_words(&range))))
             }
             value => Ok(value),
         }
@@ -102,5 +102,19 @@ impl Options {
                 Err(self.wrong(option, format!("expected {}", names.join(" | "))))
             }
         }
+    }
+}
+
+/// A range of numbers as a user would say it.
+fn in_words(range: &std::ops::Range<f64>) -> String {
+    let low = if range.start == f64::MIN_POSITIVE {
+        "above 0".to_string()
+    } else {
+        format!("of {} or more", range.start)
+    };
+    if range.end.is_finite() {
+        format!("a number {low}, below {}", range.end)
+    } else {
+        format!("a number {low}")
     }
 }

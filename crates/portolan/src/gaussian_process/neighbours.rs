@@ -58,13 +58,23 @@ impl Neighbours {
                     return;
                 }
             }
-            for bucket_row in home_row - ring..=home_row + ring {
-                let edge = (bucket_row - home_row).abs() == ring;
-                let step = if edge || ring == 0 { 1 } else { 2 * ring };
-                let mut bucket_col = home_col - ring;
-                while bucket_col <= home_col + ring {
+            let last_col = self.bucket_cols as isize - 1;
+            let (left, right) = (home_col - ring, home_col + ring);
+            for bucket_row in [home_row - ring, home_row + ring] {
+                for bucket_col in left.max(0)..=right.min(last_col) {
                     self.collect(bucket_row, bucket_col, row, col, out);
-                    bucket_col += step;
+                }
+                if ring == 0 {
+                    break;
+                }
+            }
+            let between =
+                (home_row - ring + 1).max(0)..(home_row + ring).min(self.bucket_rows as isize);
+            for bucket_col in [left, right].into_iter().filter(|c| (0..=last_col).contains(c)) {
+                if ring > 0 {
+                    for bucket_row in between.clone() {
+                        self.collect(bucket_row, bucket_col, row, col, out);
+                    }
                 }
             }
         }

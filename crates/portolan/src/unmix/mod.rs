@@ -78,7 +78,7 @@ pub fn unmix(
     // In units of the brightest reading: squares of watts far away would underflow.
     let floor = match options.floor {
         Some(floor) => floor,
-        None => Link::choose(readings_power.iter().copied()).offset(),
+        None => Link::choose(readings_power.iter().copied(), 10 * readings_power.len()).offset(),
     };
     let peak = readings_power.iter().copied().filter(|x| !x.is_nan()).fold(0.0, f64::max);
     let power: Vec<f64> = readings_power.iter().map(|x| x / peak).collect();

@@ -6,7 +6,7 @@ use fearless_simd::{Level, dispatch};
 use crate::likelihood::Likelihood;
 
 /// Bands are padded to whole vectors of this many.
-const LANES: usize = 16;
+pub(super) const LANES: usize = 16;
 
 /// Readings at the sensors and room for one pass over them.
 pub(super) struct Misfit<L: Likelihood<f32>> {
@@ -135,7 +135,7 @@ impl<L: Likelihood<f32>> Misfit<L> {
 /// exponent taken off, a minimax polynomial for the mantissa in [sqrt(1/2), sqrt(2)) (coefficients
 /// of the Cephes library's single-precision logarithm).
 #[inline(always)]
-fn ln(x: f32) -> f32 {
+pub(super) fn ln(x: f32) -> f32 {
     // Bits of sqrt(1/2): the mantissa is split there so that the polynomial is centred on 1.
     const HALF_ROOT: i32 = 0x3f35_04f3;
     let bits = x.to_bits() as i32;

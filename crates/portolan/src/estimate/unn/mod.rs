@@ -54,10 +54,14 @@ const OWN: &[OptionSpec] = &[
         default: "reflect (as in the deep decoder)",
         takes: "reflect | zero",
     },
-    OptionSpec { name: "output", default: "sigmoid (paper)", takes: "sigmoid | exp" },
+    OptionSpec {
+        name: "output",
+        default: "exp (ours); sigmoid from a random start and in recipe=paper",
+        takes: "sigmoid | exp",
+    },
     OptionSpec {
         name: "start_iterations",
-        default: "3000 (ours); 300 in recipe=paper",
+        default: "2000 (ours); 300 in recipe=paper",
         takes: "how long the decoder learns to draw the SLFs of the start",
     },
     OptionSpec {
@@ -129,6 +133,7 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
     let pads = [("reflect", Padding::Reflect), ("zero", Padding::Zero)];
     let outputs = [("sigmoid", Output::Sigmoid), ("exp", Output::Exponential)];
     let paper = Shape::default();
+    let output = if warm { Output::Exponential } else { paper.output };
     let finite = 0.0..f64::INFINITY;
     let weight = |name: &str, default: f64| -> Result<f64, InputError> {
         Ok(options.number(name, finite.clone())?.unwrap_or(default))
@@ -141,13 +146,13 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
             upsampling: options.choice("upsample", &upsampling)?.unwrap_or(paper.upsampling),
             normalisation: options.choice("norm", &norms)?.unwrap_or(paper.normalisation),
             padding: options.choice("pad", &pads)?.unwrap_or(paper.padding),
-            output: options.choice("output", &outputs)?.unwrap_or(paper.output),
+            output: options.choice("output", &outputs)?.unwrap_or(output),
         },
         start,
         imitation: options.count("start_iterations", 0..=1_000_000)?.unwrap_or(if literal {
             300
         } else {
-            3000
+            2000
         }),
         fit: FitOptions {
             iterations: options.count("iterations", 1..=1_000_000)?.unwrap_or(300),

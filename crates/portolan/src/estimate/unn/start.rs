@@ -1,12 +1,13 @@
 //! Where the fit begins: a random network, or one that imitates SLFs found by simpler means.
 
+use fearless_simd::{Level, dispatch};
 use ndarray::Array2;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::fit::{Schedule, Unknowns};
-use super::misfit::padded;
+use super::misfit::{LANES, ln, padded};
 use crate::adam::Adam;
 use crate::decoder::Decoder;
 use crate::error::EstimateError;
@@ -146,16 +147,15 @@ pub(super) fn imitate(
         (vec![0.0; at.params.len()], vec![0.0; at.latents.len()]);
     let (mut network, mut latents) = (Adam::new(at.params.len()), Adam::new(at.latents.len()));
     let targets: Vec<f32> = slf.iter().map(|s| (s + floor).ln()).collect();
+    let level = Level::new();
     for iteration in 0..iterations {
         progress.report(0, 1)?;
         decoder.forward(&at.params, &at.latents, &mut workspace);
-        let mut sum = 0.0f64;
-        for ((up, drawn), target) in upstream.iter_mut().zip(workspace.slf()).zip(&targets) {
-            let miss = (drawn + floor).ln() - target;
-            sum += f64::from(miss * miss);
-            *up = 2.0 * miss / (drawn + floor);
-        }
-        if !sum.is_finite() {
+        let loss = dispatch!(level, simd => {
+            let _ = simd;
+            log_misfit(workspace.slf(), &targets, floor, &mut upstream)
+        });
+        if !loss.is_finite() {
             return Err(EstimateError::Numerical("the start of the fit diverged".into()));
         }
         decoder.backward(
@@ -170,4 +170,20 @@ pub(super) fn imitate(
         latents.step(rate, &mut at.latents, &grad_latents);
     }
     Ok(())
+}
+
+/// Squared error of ln(drawn + floor) against targets; its gradient goes into `upstream`.
+#[inline(always)]
+fn log_misfit(drawn: &[f32], targets: &[f32], floor: f32, upstream: &mut [f32]) -> f32 {
+    let mut sums = [0.0f32; LANES];
+    let drawn_chunks = drawn.chunks(LANES).zip(targets.chunks(LANES));
+    for ((drawn, targets), upstream) in drawn_chunks.zip(upstream.chunks_mut(LANES)) {
+        for (((sum, drawn), target), up) in sums.iter_mut().zip(drawn).zip(targets).zip(upstream) {
+            let power = drawn + floor;
+            let miss = ln(power) - target;
+            *sum += miss * miss;
+            *up = 2.0 * miss / power;
+        }
+    }
+    sums.iter().sum()
 }

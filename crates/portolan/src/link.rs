@@ -24,10 +24,11 @@ impl Link {
     ///
     /// - Simulated maps, whose SLFs and PSDs have unit norm, keep the paper's 1e-6. They are known
     ///   by their norm, at least 1 over the whole map (sensors that miss the surroundings of the
-    ///   emitters may see a tenth of it).
+    ///   emitters may see a fiftieth of it).
     /// - Measured power must not be flattened by the offset: a tenth of the smallest positive
     ///   value, at least 1e-12 of the peak. Where the norm leaves it open, power is taken
-    ///   as measured if 1e-6 would flatten more than two fifths of it.
+    ///   as measured if 1e-6 would flatten more than two fifths of it and none of it is fainter
+    ///   than a receiver can hear.
     /// - Where noise has pushed a share of the values down to exactly zero, as many positive values
     ///   are noise as well; their median is the floor below which nothing can be told.
     pub fn choose(powers: impl IntoIterator<Item = f64>, entries: usize) -> Self {
@@ -46,7 +47,8 @@ impl Link {
         let mean_square = positive.iter().map(|x| x * x).sum::<f64>() / (count + zeros as f64);
         let norm = (mean_square * entries as f64).sqrt();
         let low = positive.partition_point(|x| *x < UNIT_OFFSET) as f64 / count;
-        let measured = !(0.1..=1e3).contains(&norm) || (norm < 0.7 && low > 0.4);
+        let audible = low > 0.4 && least >= 1e-12;
+        let measured = !(0.02..=1e3).contains(&norm) || (norm < 0.7 && audible);
         let quiet = if measured { (0.1 * least).max(1e-12 * peak) } else { UNIT_OFFSET };
         let floor = if zeros * 50 > positive.len() {
             positive[(zeros / 2).min(positive.len() - 1)]

@@ -4,7 +4,7 @@
 
 use fearless_simd::{Level, dispatch, prelude::*};
 
-use super::lanes::{Affine, Buffer, Lanes, Source};
+use super::lanes::{Affine, Buffer, Lanes, Source, image_len};
 use super::plan::{Moments, PER_LANE, Plan, Stage, Tally, Workspace};
 use super::shape::{Layout, Normalisation, Shape, Upsampling};
 use super::upsample::{Coefficients, Sums, gain};
@@ -166,7 +166,7 @@ impl Engine<'_> {
             }
             return;
         }
-        let stride = phases * phases * lanes.width;
+        let stride = image_len(phases, lanes.width);
         let cols = lanes.cols * phases;
         for (e, image) in latents.chunks_exact(latents.len() / lanes.emitters).enumerate() {
             for (k, value) in image.iter().enumerate() {
@@ -184,7 +184,7 @@ impl Engine<'_> {
             }
             return;
         }
-        let stride = phases * phases * lanes.width;
+        let stride = image_len(phases, lanes.width);
         let cols = lanes.cols * phases;
         let len = grad.len() / lanes.emitters;
         for (e, image) in grad.chunks_exact_mut(len).enumerate() {
@@ -225,7 +225,7 @@ impl Engine<'_> {
     ) {
         let size = &stage.size;
         let (width, phases) = (self.plan.lanes.width, size.phases);
-        let out_len = stage.out_phases * stage.out_phases * width;
+        let out_len = image_len(stage.out_phases, width);
         if let Some(up) = &stage.up {
             up.expand(simd, small, None, chunk, margin);
         }
@@ -233,7 +233,7 @@ impl Engine<'_> {
             let [origin, first, second] = per_lane_mut(sums, c, width);
             let sums = Sums { origin, first, second };
             if let Some(up) = &stage.up {
-                let len = up.outer * up.outer * width;
+                let len = image_len(up.outer, width);
                 upsample::bilinear(simd, phases, width, &margin[c * len..][..len], v, sums);
             } else {
                 let y = small.image(chunk, c, size.inner_len());
@@ -463,7 +463,7 @@ impl Engine<'_> {
         let stage = pass.stage;
         let (width, phases) = (self.plan.lanes.width, stage.size.phases);
         let channels = self.plan.channels;
-        let len = stage.out_phases * stage.out_phases * width;
+        let len = image_len(stage.out_phases, width);
         let stride = PER_LANE * width * channels;
         let coefficients = &pass.coefficients[chunk * stride..][..stride];
         let out_len = out.len() / channels;
@@ -515,7 +515,7 @@ impl Engine<'_> {
             let (len, stride) = (pass.stage.lens.input, PER_LANE * width * self.plan.channels);
             let v = &v[chunk * len..][..len];
             let affine = &affine[chunk * stride..][..stride];
-            tally_lanes(simd, width, pass.stage.size.inner_len(), affine, v, dx, sums);
+            tally_lanes(simd, width, pass.stage.size.phases, affine, v, dx, sums);
         }
     }
 
@@ -543,18 +543,19 @@ impl Engine<'_> {
 }
 
 /// Per lane and channel, the sums of a gradient and of its product with the activations' distance
-/// from their mean. Every channel has a gradient of its own, or all share one of `len` numbers.
+/// from their mean. Every channel has a gradient of its own, or all share one.
 #[inline(always)]
 pub(super) fn tally_lanes<S: Simd>(
     simd: S,
     width: usize,
-    len: usize,
+    phases: usize,
     affine: &[f32],
     v: &[f32],
     dx: &[f32],
     sums: &mut [f32],
 ) {
     let zero = splat(simd, 0.0);
+    let (len, used) = (image_len(phases, width), phases * phases * width);
     for ((c, v), dx) in v.chunks_exact(len).enumerate().zip(dx.chunks_exact(len).cycle()) {
         let [_, _, means] = per_lane(affine, c, width);
         let [plains, scaleds, _] = per_lane_mut(sums, c, width);
@@ -562,7 +563,7 @@ pub(super) fn tally_lanes<S: Simd>(
             let mean = load(simd, means, lane);
             // Two of each, so that one sum need not wait for the other.
             let (mut plain, mut scaled) = ([zero; 2], [zero; 2]);
-            for (v, dx) in v.chunks_exact(width).zip(dx.chunks_exact(width)) {
+            for (v, dx) in v[..used].chunks_exact(width).zip(dx[..used].chunks_exact(width)) {
                 let d = load(simd, dx, lane);
                 plain[0] += d;
                 scaled[0] = d.mul_add(load(simd, v, lane) - mean, scaled[0]);

@@ -53,6 +53,13 @@ impl std::ops::DerefMut for Buffer {
     }
 }
 
+/// Numbers of one channel of a chunk. Channels a multiple of 4096 bytes apart would compete for the
+/// same lines of the first cache, so a line is added.
+pub(super) fn image_len(phases: usize, width: usize) -> usize {
+    let len = phases * phases * width;
+    if len.is_multiple_of(1024) { len + QUANTUM } else { len }
+}
+
 /// The latent cells of all emitters in a row, cut into chunks.
 #[derive(Clone, Debug)]
 pub(super) struct Lanes {
@@ -312,7 +319,7 @@ impl Border {
 
     /// Numbers of one channel of a chunk, without and with margin.
     fn lens(&self, width: usize) -> (usize, usize) {
-        (self.phases * self.phases * width, self.outer * self.outer * width)
+        (image_len(self.phases, width), image_len(self.outer, width))
     }
 
     /// Where row `i` of the image begins inside the margin.

@@ -1,7 +1,7 @@
 //! Everything the fast path can know before it sees a number: sizes, borders, and the workspace.
 
 use super::convolve::Size;
-use super::lanes::{Beyond, Border, Buffer, Lanes};
+use super::lanes::{Beyond, Border, Buffer, Lanes, image_len};
 use super::shape::{FLAT_TILE, Layout, Normalisation, Shape, Upsampling};
 
 /// One block.
@@ -78,7 +78,7 @@ impl Plan {
                 width: lanes.width,
             };
             phases *= shape.scale();
-            let framed = up.as_ref().map_or(0, |up| up.outer * up.outer * lanes.width);
+            let framed = up.as_ref().map_or(0, |up| image_len(up.outer, lanes.width));
             let lens = Lens {
                 input: size.inputs * size.inner_len(),
                 framed: size.inputs * size.outer_len(),
@@ -130,7 +130,7 @@ impl Plan {
 
     /// Numbers of one channel of the last image in one chunk.
     pub(super) fn last_len(&self) -> usize {
-        self.last_phases * self.last_phases * self.lanes.width
+        image_len(self.last_phases, self.lanes.width)
     }
 }
 
@@ -185,8 +185,9 @@ pub struct Workspace {
 impl Workspace {
     pub(super) fn new(plan: &Plan, parallel: bool, cells: usize) -> Self {
         let (chunks, width, channels) = (plan.lanes.chunks, plan.lanes.width, plan.channels);
-        let image = |planes: usize| Buffer::new(chunks * planes * width, plan.guard);
-        let square = |side: usize| side * side;
+        let images = |count: usize, side: usize| {
+            Buffer::new(chunks * count * image_len(side, width), plan.guard)
+        };
         let most = |f: &dyn Fn(&Stage) -> usize| plan.stages.iter().map(f).max().unwrap_or(0);
         let whole = |f: &dyn Fn(&Stage) -> usize| {
             Buffer::new(if plan.lanes.local() { 0 } else { chunks * most(f) }, plan.guard)
@@ -198,17 +199,9 @@ impl Workspace {
         let per_lane = || Buffer::new(plan.lanes.total() * channels * PER_LANE, 0);
         let blocks = plan.stages.len();
         Self {
-            latent: image(square(plan.first_phases)),
-            inputs: plan
-                .stages
-                .iter()
-                .map(|s| image(s.size.inputs * square(s.size.outer)))
-                .collect(),
-            activations: plan
-                .stages
-                .iter()
-                .map(|s| image(channels * square(s.out_phases)))
-                .collect(),
+            latent: images(1, plan.first_phases),
+            inputs: plan.stages.iter().map(|s| images(s.size.inputs, s.size.outer)).collect(),
+            activations: plan.stages.iter().map(|s| images(channels, s.out_phases)).collect(),
             affine: (0..blocks).map(|_| per_lane()).collect(),
             moments: vec![vec![Moments::default(); plan.groups * channels]; blocks],
             tallies: vec![Tally::default(); plan.groups * channels],
@@ -221,8 +214,8 @@ impl Workspace {
             coefficients: per_lane(),
             packed: vec![0.0; weights],
             weight_gradient: vec![0.0; chunks * weights],
-            logit_gradient: image(square(plan.last_phases)),
-            logits: image(0),
+            logit_gradient: images(1, plan.last_phases),
+            logits: Buffer::new(0, 0),
             slf: Vec::with_capacity(cells),
             gathered: Buffer::new(0, 0),
             gathered_gradient: Buffer::new(0, 0),

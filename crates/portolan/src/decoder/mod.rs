@@ -17,6 +17,7 @@ pub mod reference;
 mod shape;
 mod upsample;
 mod vector;
+mod winograd;
 
 pub use plan::Workspace;
 pub use readout::Readout;

@@ -1,9 +1,9 @@
 //! Everything the fast path can know before it sees a number: sizes, borders, and the workspace.
 
 use super::convolve::Size;
-use super::winograd;
 use super::lanes::{Beyond, Border, Buffer, Lanes, image_len};
 use super::shape::{FLAT_TILE, Layout, Normalisation, Shape, Upsampling};
+use super::winograd;
 
 /// One block.
 #[derive(Clone, Debug)]

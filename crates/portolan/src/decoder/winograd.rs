@@ -3,6 +3,8 @@
 //! transforms are sums of planes, and sums run beside products on most processors. Tiles are taken
 //! in pairs along a row.
 
+#![expect(clippy::needless_range_loop, reason = "rows and columns of a tile read better by index")]
+
 use fearless_simd::prelude::*;
 
 use super::convolve::Size;

@@ -44,6 +44,16 @@ fn passes(c: &mut Criterion) {
                 decoder.backward_at(&params, &at, &upstream, &mut ws, &mut dp, &mut dz);
             });
         });
+        let shared = decoder.clone().parallel(true);
+        let mut ws_shared = shared.workspace();
+        group.bench_function(id("both_at, threads"), |b| {
+            rayon::scope(|_| {
+                b.iter(|| {
+                    shared.forward_at(black_box(&params), &latents, &at, &mut ws_shared);
+                    shared.backward_at(&params, &at, &upstream, &mut ws_shared, &mut dp, &mut dz);
+                });
+            });
+        });
         group.bench_function(id("forward"), |b| {
             b.iter(|| decoder.forward(black_box(&params), &latents, &mut ws));
         });

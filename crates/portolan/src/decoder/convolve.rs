@@ -3,6 +3,7 @@
 
 use fearless_simd::prelude::*;
 
+use super::lanes::image_len;
 use super::vector::{load, splat};
 
 /// Largest number of taps of a kernel.
@@ -28,11 +29,11 @@ impl Size {
 
     /// Numbers in one channel of a chunk, without and with margin.
     pub(super) fn inner_len(&self) -> usize {
-        self.phases * self.phases * self.width
+        image_len(self.phases, self.width)
     }
 
     pub(super) fn outer_len(&self) -> usize {
-        self.outer * self.outer * self.width
+        image_len(self.outer, self.width)
     }
 
     pub(super) fn weights(&self) -> usize {

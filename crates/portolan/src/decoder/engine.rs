@@ -4,12 +4,12 @@
 
 use fearless_simd::{Level, dispatch, prelude::*};
 
-use super::lanes::{Affine, Buffer, Lanes, Source};
+use super::lanes::{Affine, Buffer, Lanes, Source, image_len};
 use super::plan::{Moments, PER_LANE, Plan, Stage, Tally, Workspace};
 use super::shape::{Layout, Normalisation, Shape, Upsampling};
 use super::upsample::{Coefficients, Sums, gain};
 use super::vector::{load, splat, store};
-use super::{VARIANCE_FLOOR, convolve, upsample};
+use super::{VARIANCE_FLOOR, convolve, upsample, winograd};
 
 /// A decoder's fixed parts, as the passes need them.
 #[derive(Clone, Copy)]
@@ -116,7 +116,11 @@ impl Engine<'_> {
         self.spread_latents(latents, &mut ws.latent);
         for (b, stage) in self.plan.stages.iter().enumerate() {
             let weights = &params[self.layout.blocks[b].conv.clone()];
-            convolve::pack_forward(&stage.size, weights, &mut ws.packed);
+            if stage.winograd {
+                winograd::pack(&stage.size, weights, false, &mut ws.packed);
+            } else {
+                convolve::pack_forward(&stage.size, weights, &mut ws.packed);
+            }
             let packed = &ws.packed;
             let (before, after) = ws.activations.split_at_mut(b);
             let (from, affine) = match b {
@@ -127,10 +131,10 @@ impl Engine<'_> {
             let lens = &stage.lens;
             if lanes.local() {
                 let work = |chunk: usize, [x, v, sums]: [&mut [f32]; 3], room: &mut [f32]| {
-                    let [mut small, mut margin, _] = self.plan.rooms(stage, room);
+                    let ([mut small, mut margin, _], tiles) = self.plan.rooms(stage, room);
                     dispatch!(self.level, simd => {
                         self.expand(simd, stage, from, affine, chunk, x);
-                        convolve::forward(simd, &stage.size, packed, x, small.inside());
+                        convolve(simd, stage, packed, tiles, x, small.inside());
                         let source = Source::scratch(lanes, small.all, small.guard);
                         self.enlarge(simd, stage, source, chunk, [v, margin.inside(), sums]);
                     });
@@ -139,12 +143,14 @@ impl Engine<'_> {
                 each_from(parallel, 0, lanes.chunks, [x, v, sums], room, &work);
             } else {
                 let small = &mut ws.small[..lanes.chunks * lens.small];
-                each_chunk(self.parallel, lanes.chunks, [x, small], &|chunk, [x, y]| {
+                let work = |chunk: usize, [x, y]: [&mut [f32]; 2], tiles: &mut [f32]| {
                     dispatch!(self.level, simd => {
                         self.expand(simd, stage, from, affine, chunk, x);
-                        convolve::forward(simd, &stage.size, packed, x, y);
+                        convolve(simd, stage, packed, tiles, x, y);
                     });
-                });
+                };
+                let (parallel, room) = (self.parallel, &mut ws.room[..]);
+                each_from(parallel, 0, lanes.chunks, [x, small], room, &work);
                 let source = Source::new(lanes, &ws.small, lanes.chunks * lens.small);
                 let margin = &mut ws.margin[..lanes.chunks * lens.margin];
                 let buffers = [v, margin, sums];
@@ -166,7 +172,7 @@ impl Engine<'_> {
             }
             return;
         }
-        let stride = phases * phases * lanes.width;
+        let stride = image_len(phases, lanes.width);
         let cols = lanes.cols * phases;
         for (e, image) in latents.chunks_exact(latents.len() / lanes.emitters).enumerate() {
             for (k, value) in image.iter().enumerate() {
@@ -184,7 +190,7 @@ impl Engine<'_> {
             }
             return;
         }
-        let stride = phases * phases * lanes.width;
+        let stride = image_len(phases, lanes.width);
         let cols = lanes.cols * phases;
         let len = grad.len() / lanes.emitters;
         for (e, image) in grad.chunks_exact_mut(len).enumerate() {
@@ -225,7 +231,7 @@ impl Engine<'_> {
     ) {
         let size = &stage.size;
         let (width, phases) = (self.plan.lanes.width, size.phases);
-        let out_len = stage.out_phases * stage.out_phases * width;
+        let out_len = image_len(stage.out_phases, width);
         if let Some(up) = &stage.up {
             up.expand(simd, small, None, chunk, margin);
         }
@@ -233,7 +239,7 @@ impl Engine<'_> {
             let [origin, first, second] = per_lane_mut(sums, c, width);
             let sums = Sums { origin, first, second };
             if let Some(up) = &stage.up {
-                let len = up.outer * up.outer * width;
+                let len = image_len(up.outer, width);
                 upsample::bilinear(simd, phases, width, &margin[c * len..][..len], v, sums);
             } else {
                 let y = small.image(chunk, c, size.inner_len());
@@ -292,7 +298,11 @@ impl Engine<'_> {
         for (b, stage) in self.plan.stages.iter().enumerate().rev() {
             self.backward_moments(b, stage, params, ws, grad);
             let weights = &params[self.layout.blocks[b].conv.clone()];
-            convolve::pack_backward(&stage.size, weights, &mut ws.packed);
+            if stage.winograd {
+                winograd::pack(&stage.size, weights, true, &mut ws.packed);
+            } else {
+                convolve::pack_backward(&stage.size, weights, &mut ws.packed);
+            }
             // One buffer for the gradient that comes in, one for the gradient that goes out.
             let [even, odd] = &mut ws.gradients;
             let (read, write) = if b % 2 == 0 { (odd, even) } else { (even, odd) };
@@ -312,7 +322,7 @@ impl Engine<'_> {
             let sums = &mut ws.sums[..];
             if lanes.local() {
                 let work = |chunk: usize, [dw, dx, sums]: [&mut [f32]; 3], room: &mut [f32]| {
-                    let [mut small, mut margin, mut input] = self.plan.rooms(stage, room);
+                    let ([mut small, mut margin, mut input], tiles) = self.plan.rooms(stage, room);
                     dispatch!(self.level, simd => {
                         if let Some(up) = &stage.up {
                             self.shrink(simd, &pass, chunk, margin.inside());
@@ -321,7 +331,8 @@ impl Engine<'_> {
                         } else {
                             self.shrink(simd, &pass, chunk, small.inside());
                         }
-                        self.correlate(simd, &pass, chunk, small.inside(), [dw, input.inside()]);
+                        let out = [dw, input.inside()];
+                        self.correlate(simd, &pass, chunk, small.inside(), tiles, out);
                         let source = Source::scratch(lanes, input.all, input.guard);
                         self.fold_input(simd, &pass, source, chunk, [dx, sums]);
                     });
@@ -352,10 +363,13 @@ impl Engine<'_> {
                 }
                 let framed_len = lanes.chunks * lens.framed;
                 let (dy, framed) = (&ws.small, &mut ws.input_margin[..framed_len]);
-                each_chunk(parallel, chunks, [dw, framed], &|chunk, out| {
+                let work = |chunk: usize, out: [&mut [f32]; 2], tiles: &mut [f32]| {
                     let dy = &dy[chunk * lens.small..][..lens.small];
-                    dispatch!(self.level, simd => self.correlate(simd, &pass, chunk, dy, out));
-                });
+                    dispatch!(self.level, simd => {
+                        self.correlate(simd, &pass, chunk, dy, tiles, out);
+                    });
+                };
+                each_from(parallel, 0, chunks, [dw, framed], &mut ws.room[..], &work);
                 let source = Source::new(lanes, &ws.input_margin, framed_len);
                 each_chunk(parallel, chunks, [dx, sums], &|chunk, out| {
                     dispatch!(self.level, simd => {
@@ -463,7 +477,7 @@ impl Engine<'_> {
         let stage = pass.stage;
         let (width, phases) = (self.plan.lanes.width, stage.size.phases);
         let channels = self.plan.channels;
-        let len = stage.out_phases * stage.out_phases * width;
+        let len = image_len(stage.out_phases, width);
         let stride = PER_LANE * width * channels;
         let coefficients = &pass.coefficients[chunk * stride..][..stride];
         let out_len = out.len() / channels;
@@ -491,12 +505,17 @@ impl Engine<'_> {
         pass: &Pass<'_>,
         chunk: usize,
         dy: &[f32],
+        tiles: &mut [f32],
         [dw, dx]: [&mut [f32]; 2],
     ) {
         let (size, len) = (&pass.stage.size, pass.stage.lens.framed);
         let x = &pass.inputs[chunk * len..][..len];
         convolve::backward_weights(simd, size, x, dy, dw);
-        convolve::backward_input(simd, size, pass.packed, dy, dx);
+        if pass.stage.winograd {
+            winograd::backward_input(simd, size, pass.packed, tiles, dy, dx);
+        } else {
+            convolve::backward_input(simd, size, pass.packed, dy, dx);
+        }
     }
 
     /// Gradient of the input without its margin, and per lane its sums with the activations there.
@@ -515,7 +534,7 @@ impl Engine<'_> {
             let (len, stride) = (pass.stage.lens.input, PER_LANE * width * self.plan.channels);
             let v = &v[chunk * len..][..len];
             let affine = &affine[chunk * stride..][..stride];
-            tally_lanes(simd, width, pass.stage.size.inner_len(), affine, v, dx, sums);
+            tally_lanes(simd, width, pass.stage.size.phases, affine, v, dx, sums);
         }
     }
 
@@ -542,19 +561,36 @@ impl Engine<'_> {
     }
 }
 
+#[inline(always)]
+fn convolve<S: Simd>(
+    simd: S,
+    stage: &Stage,
+    packed: &[f32],
+    tiles: &mut [f32],
+    x: &[f32],
+    y: &mut [f32],
+) {
+    if stage.winograd {
+        winograd::forward(simd, &stage.size, packed, tiles, x, y);
+    } else {
+        convolve::forward(simd, &stage.size, packed, x, y);
+    }
+}
+
 /// Per lane and channel, the sums of a gradient and of its product with the activations' distance
-/// from their mean. Every channel has a gradient of its own, or all share one of `len` numbers.
+/// from their mean. Every channel has a gradient of its own, or all share one.
 #[inline(always)]
 pub(super) fn tally_lanes<S: Simd>(
     simd: S,
     width: usize,
-    len: usize,
+    phases: usize,
     affine: &[f32],
     v: &[f32],
     dx: &[f32],
     sums: &mut [f32],
 ) {
     let zero = splat(simd, 0.0);
+    let (len, used) = (image_len(phases, width), phases * phases * width);
     for ((c, v), dx) in v.chunks_exact(len).enumerate().zip(dx.chunks_exact(len).cycle()) {
         let [_, _, means] = per_lane(affine, c, width);
         let [plains, scaleds, _] = per_lane_mut(sums, c, width);
@@ -562,7 +598,7 @@ pub(super) fn tally_lanes<S: Simd>(
             let mean = load(simd, means, lane);
             // Two of each, so that one sum need not wait for the other.
             let (mut plain, mut scaled) = ([zero; 2], [zero; 2]);
-            for (v, dx) in v.chunks_exact(width).zip(dx.chunks_exact(width)) {
+            for (v, dx) in v[..used].chunks_exact(width).zip(dx[..used].chunks_exact(width)) {
                 let d = load(simd, dx, lane);
                 plain[0] += d;
                 scaled[0] = d.mul_add(load(simd, v, lane) - mean, scaled[0]);

@@ -53,6 +53,13 @@ impl std::ops::DerefMut for Buffer {
     }
 }
 
+/// Numbers of one channel of a chunk. Channels a multiple of 4096 bytes apart would compete for the
+/// same lines of the first cache, so a line is added.
+pub(super) fn image_len(phases: usize, width: usize) -> usize {
+    let len = phases * phases * width;
+    if len.is_multiple_of(1024) { len + QUANTUM } else { len }
+}
+
 /// The latent cells of all emitters in a row, cut into chunks.
 #[derive(Clone, Debug)]
 pub(super) struct Lanes {
@@ -182,57 +189,28 @@ pub(super) struct Case {
     mask: u32,
 }
 
-/// Planes at equal distances, each a sum of the same number of planes with the same shifts and
-/// masks, which lie at equal distances too.
-#[derive(Clone, Debug)]
-struct Run {
-    plane: usize,
-    step: isize,
-    count: usize,
-    /// The first plane's cases, and from one plane to the next.
-    cases: Vec<(Case, isize)>,
+/// A plane and two planes to be added up into it.
+#[derive(Clone, Copy, Debug)]
+struct Stitch {
+    plane: u32,
+    cases: [Case; 2],
+    /// Whether an earlier stitch has begun this plane.
+    begun: bool,
 }
 
-/// Cuts lists of cases, one for each plane, into runs. A run goes along a row of the image, or
-/// along a column, which is `side` planes apart.
-fn runs(mut lists: Vec<Vec<Case>>, side: usize) -> Vec<Run> {
-    let mut runs = Vec::new();
-    for plane in 0..lists.len() {
-        let first = std::mem::take(&mut lists[plane]);
-        if first.is_empty() {
-            continue;
+/// Cuts lists of cases, one for each plane, into stitches. Where a case is left alone, its partner's
+/// mask is `nothing`.
+fn stitches(lists: Vec<Vec<Case>>, nothing: u32) -> Vec<Stitch> {
+    let mut stitches = Vec::new();
+    for (plane, cases) in lists.into_iter().enumerate() {
+        for (k, two) in cases.chunks(2).enumerate() {
+            let first = two[0];
+            let second = two.get(1).copied().unwrap_or(Case { mask: nothing, ..first });
+            let cases = [first, second];
+            stitches.push(Stitch { plane: plane as u32, cases, begun: k > 0 });
         }
-        let alike = |other: &[Case]| {
-            other.len() == first.len()
-                && other.iter().zip(&first).all(|(a, b)| (a.shift, a.mask) == (b.shift, b.mask))
-        };
-        let moves = |from: &[Case], to: &[Case]| -> Vec<isize> {
-            from.iter().zip(to).map(|(a, b)| b.plane as isize - a.plane as isize).collect()
-        };
-        let mut best = (1, 1, vec![0; first.len()]);
-        for step in [1, side] {
-            let Some(second) = lists.get(plane + step).filter(|second| alike(second)) else {
-                continue;
-            };
-            let by = moves(&first, second);
-            let mut count = 2;
-            while lists.get(plane + count * step).is_some_and(|next| {
-                alike(next) && moves(&lists[plane + (count - 1) * step], next) == by
-            }) {
-                count += 1;
-            }
-            if count > best.1 {
-                best = (step, count, by);
-            }
-        }
-        let (step, count, by) = best;
-        for k in 1..count {
-            lists[plane + k * step].clear();
-        }
-        let cases = first.into_iter().zip(by).collect();
-        runs.push(Run { plane, step: step as isize, count, cases });
     }
-    runs
+    stitches
 }
 
 /// A P x P image of planes and the same image with a margin.
@@ -243,9 +221,9 @@ pub(super) struct Border {
     /// Planes per side, margin included.
     pub outer: usize,
     /// For every plane of the margin, the planes of the image it is made of.
-    expand: Vec<Run>,
+    expand: Vec<Stitch>,
     /// The adjoint: for every plane of the image, the planes of the margin it contributed to.
-    fold: Vec<Run>,
+    fold: Vec<Stitch>,
     masks: Vec<f32>,
     pub reach: usize,
 }
@@ -295,7 +273,8 @@ impl Border {
         let (row_cases, col_cases) = (along(lanes.rows), along(lanes.cols));
         let mut expand = vec![Vec::new(); outer * outer];
         let mut fold = vec![Vec::new(); phases * phases];
-        let (mut masks, mut reach) = (Vec::new(), 0);
+        // The first mask is empty.
+        let (mut masks, mut reach) = (vec![0.0; lanes.total()], 0);
         let mut known = HashMap::new();
         for (pr, rows) in row_cases.iter().enumerate() {
             for (pc, cols) in col_cases.iter().enumerate() {
@@ -334,13 +313,13 @@ impl Border {
                 }
             }
         }
-        let (expand, fold) = (runs(expand, outer), runs(fold, phases));
+        let (expand, fold) = (stitches(expand, 0), stitches(fold, 0));
         Self { phases, before, outer, expand, fold, masks, reach }
     }
 
     /// Numbers of one channel of a chunk, without and with margin.
     fn lens(&self, width: usize) -> (usize, usize) {
-        (self.phases * self.phases * width, self.outer * self.outer * width)
+        (image_len(self.phases, width), image_len(self.outer, width))
     }
 
     /// Where row `i` of the image begins inside the margin.
@@ -402,96 +381,56 @@ impl Border {
         self.stitch::<S, false, false>(simd, &self.fold, source, &[], place, out);
     }
 
-    /// Works through some runs for every channel; `FRESH` planes start from zero.
+    /// Works through some stitches for every channel; `FRESH` planes start from zero. Channels go
+    /// innermost: what a stitch needs is worked out once for all of them.
     #[inline(always)]
     fn stitch<S: Simd, const FRESH: bool, const SCALED: bool>(
         &self,
         simd: S,
-        runs: &[Run],
+        stitches: &[Stitch],
         source: Source<'_>,
         affine: &[f32],
         place: Place,
-        out: &mut [f32],
-    ) {
-        for run in runs {
-            let mut cases = &run.cases[..];
-            let mut fresh = FRESH;
-            while !cases.is_empty() {
-                let n = if cases.len() >= 4 {
-                    self.add::<S, 4, SCALED>(simd, run, cases, source, affine, place, fresh, out);
-                    4
-                } else if cases.len() >= 2 {
-                    self.add::<S, 2, SCALED>(simd, run, cases, source, affine, place, fresh, out);
-                    2
-                } else {
-                    self.add::<S, 1, SCALED>(simd, run, cases, source, affine, place, fresh, out);
-                    1
-                };
-                fresh = false;
-                cases = &cases[n..];
-            }
-        }
-    }
-
-    /// Adds the first `N` of some cases to the planes of a run. Channels go innermost but one: what
-    /// a run needs is worked out once for all of them.
-    #[inline(always)]
-    fn add<S: Simd, const N: usize, const SCALED: bool>(
-        &self,
-        simd: S,
-        run: &Run,
-        cases: &[(Case, isize)],
-        source: Source<'_>,
-        affine: &[f32],
-        place: Place,
-        fresh: bool,
         out: &mut [f32],
     ) {
         let (width, chunk) = (source.width, place.chunk);
         let zero = splat(simd, 0.0);
-        let hop = (run.step * width as isize) as usize;
-        let mut lane = 0;
-        while lane < width {
-            let mut masks = [zero; N];
-            let (mut first, mut hops) = ([0; N], [0; N]);
-            for (k, (case, by)) in cases[..N].iter().enumerate() {
-                masks[k] = load(simd, &self.masks, case.mask as usize + chunk * width + lane);
-                first[k] = case.plane as usize * width;
-                hops[k] = (by * width as isize) as usize;
+        for stitch in stitches {
+            let [a, b] = stitch.cases;
+            let (a_shift, b_shift) = (a.shift as isize, b.shift as isize);
+            let begun = stitch.begun || !FRESH;
+            for lane in (0..width).step_by(S::f32s::LEN) {
+                let masks = chunk * width + lane;
+                let a_mask = load(simd, &self.masks, a.mask as usize + masks);
+                let b_mask = load(simd, &self.masks, b.mask as usize + masks);
+                let mut at = stitch.plane as usize * width + lane;
+                let (mut a_at, mut b_at) = (a.plane as usize * width, b.plane as usize * width);
                 if source.local {
-                    let at = first[k] + source.first + chunk * source.stride + lane;
-                    first[k] = at.wrapping_add_signed(case.shift as isize);
+                    let begin = source.first + chunk * source.stride + lane;
+                    a_at = (a_at + begin).wrapping_add_signed(a_shift);
+                    b_at = (b_at + begin).wrapping_add_signed(b_shift);
                 }
-            }
-            for c in 0..place.channels {
-                let (mut scale, mut offset) = (zero, zero);
-                if SCALED {
-                    (scale, offset) = Affine(affine).at(simd, c, width, lane);
-                }
-                let mut at = c * place.to + run.plane * width + lane;
-                let mut from = first;
-                for _ in 0..run.count {
-                    let mut sum = if fresh { zero } else { load(simd, out, at) };
-                    for k in 0..N {
-                        let mut value = if source.local {
-                            load(simd, source.data, from[k])
-                        } else {
-                            source.distant(simd, chunk, from[k], lane, cases[k].0.shift as isize)
-                        };
-                        if SCALED {
-                            value = value.mul_add(scale, offset);
-                        }
-                        sum = value.mul_add(masks[k], sum);
-                        from[k] = from[k].wrapping_add(hops[k]);
+                for c in 0..place.channels {
+                    let (mut a, mut b) = if source.local {
+                        (load(simd, source.data, a_at), load(simd, source.data, b_at))
+                    } else {
+                        (
+                            source.distant(simd, chunk, a_at, lane, a_shift),
+                            source.distant(simd, chunk, b_at, lane, b_shift),
+                        )
+                    };
+                    if SCALED {
+                        let (scale, offset) = Affine(affine).at(simd, c, width, lane);
+                        a = a.mul_add(scale, offset);
+                        b = b.mul_add(scale, offset);
                     }
-                    store::<S>(sum, out, at);
-                    at = at.wrapping_add(hop);
-                }
-                for first in &mut first {
-                    *first += place.from;
+                    let old = if begun { load(simd, out, at) } else { zero };
+                    store::<S>(b.mul_add(b_mask, a.mul_add(a_mask, old)), out, at);
+                    at += place.to;
+                    a_at += place.from;
+                    b_at += place.from;
                 }
             }
-            lane += S::f32s::LEN;
         }
     }
 }

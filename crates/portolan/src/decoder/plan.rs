@@ -1,8 +1,9 @@
 //! Everything the fast path can know before it sees a number: sizes, borders, and the workspace.
 
 use super::convolve::Size;
-use super::lanes::{Beyond, Border, Buffer, Lanes};
+use super::lanes::{Beyond, Border, Buffer, Lanes, image_len};
 use super::shape::{FLAT_TILE, Layout, Normalisation, Shape, Upsampling};
+use super::winograd;
 
 /// One block.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub(super) struct Stage {
     /// Planes per side after upsampling.
     pub out_phases: usize,
     pub lens: Lens,
+    /// Whether the convolution is done by [`winograd`].
+    pub winograd: bool,
 }
 
 /// Numbers in one chunk, all channels: the input without and with its margin, the result of the
@@ -25,6 +28,8 @@ pub(super) struct Lens {
     pub framed: usize,
     pub small: usize,
     pub margin: usize,
+    /// What [`winograd`] needs to work in.
+    pub tiles: usize,
 }
 
 /// Part of the room of one chunk, with numbers to spare before and after.
@@ -78,14 +83,16 @@ impl Plan {
                 width: lanes.width,
             };
             phases *= shape.scale();
-            let framed = up.as_ref().map_or(0, |up| up.outer * up.outer * lanes.width);
+            let framed = up.as_ref().map_or(0, |up| image_len(up.outer, lanes.width));
             let lens = Lens {
                 input: size.inputs * size.inner_len(),
                 framed: size.inputs * size.outer_len(),
                 small: size.outputs * size.inner_len(),
                 margin: size.outputs * framed,
+                tiles: if winograd::applies(&size) { winograd::room(&size) } else { 0 },
             };
-            stages.push(Stage { size, pad, up, out_phases: phases, lens });
+            let winograd = winograd::applies(&size);
+            stages.push(Stage { size, pad, up, out_phases: phases, lens, winograd });
         }
         let guard = stages
             .iter()
@@ -114,23 +121,31 @@ impl Plan {
 
     /// Numbers one chunk needs to work in.
     fn room(&self) -> usize {
-        let lens = |s: &Stage| s.lens.small + s.lens.margin + s.lens.framed + 6 * self.guard;
+        let lens = |s: &Stage| {
+            let Lens { small, margin, framed, tiles, .. } = s.lens;
+            tiles + if self.lanes.local() { small + margin + framed + 6 * self.guard } else { 0 }
+        };
         self.stages.iter().map(lens).max().unwrap_or(0)
     }
 
     /// Room for the result of the convolution, without and with margin, and for the input's
     /// gradient with its margin.
-    pub(super) fn rooms<'a>(&self, stage: &Stage, room: &'a mut [f32]) -> [Room<'a>; 3] {
-        let (Lens { framed, small, margin, .. }, guard) = (stage.lens, self.guard);
+    pub(super) fn rooms<'a>(
+        &self,
+        stage: &Stage,
+        room: &'a mut [f32],
+    ) -> ([Room<'a>; 3], &'a mut [f32]) {
+        let (Lens { framed, small, margin, tiles, .. }, guard) = (stage.lens, self.guard);
+        let (tiles, room) = room.split_at_mut(tiles);
         let (first, rest) = room.split_at_mut(small + 2 * guard);
         let (second, rest) = rest.split_at_mut(margin + 2 * guard);
         let third = &mut rest[..framed + 2 * guard];
-        [first, second, third].map(|all| Room { all, guard })
+        ([first, second, third].map(|all| Room { all, guard }), tiles)
     }
 
     /// Numbers of one channel of the last image in one chunk.
     pub(super) fn last_len(&self) -> usize {
-        self.last_phases * self.last_phases * self.lanes.width
+        image_len(self.last_phases, self.lanes.width)
     }
 }
 
@@ -185,30 +200,24 @@ pub struct Workspace {
 impl Workspace {
     pub(super) fn new(plan: &Plan, parallel: bool, cells: usize) -> Self {
         let (chunks, width, channels) = (plan.lanes.chunks, plan.lanes.width, plan.channels);
-        let image = |planes: usize| Buffer::new(chunks * planes * width, plan.guard);
-        let square = |side: usize| side * side;
+        let images = |count: usize, side: usize| {
+            Buffer::new(chunks * count * image_len(side, width), plan.guard)
+        };
         let most = |f: &dyn Fn(&Stage) -> usize| plan.stages.iter().map(f).max().unwrap_or(0);
         let whole = |f: &dyn Fn(&Stage) -> usize| {
             Buffer::new(if plan.lanes.local() { 0 } else { chunks * most(f) }, plan.guard)
         };
         let rooms = if parallel { chunks } else { 1 };
-        let room = if plan.lanes.local() { rooms * plan.room() } else { 0 };
+        let room = rooms * plan.room();
         let input = most(&|s| s.lens.input);
         let weights = most(&|s| s.size.weights());
+        let packed = most(&|s| s.size.weights().max(winograd::weights(&s.size)));
         let per_lane = || Buffer::new(plan.lanes.total() * channels * PER_LANE, 0);
         let blocks = plan.stages.len();
         Self {
-            latent: image(square(plan.first_phases)),
-            inputs: plan
-                .stages
-                .iter()
-                .map(|s| image(s.size.inputs * square(s.size.outer)))
-                .collect(),
-            activations: plan
-                .stages
-                .iter()
-                .map(|s| image(channels * square(s.out_phases)))
-                .collect(),
+            latent: images(1, plan.first_phases),
+            inputs: plan.stages.iter().map(|s| images(s.size.inputs, s.size.outer)).collect(),
+            activations: plan.stages.iter().map(|s| images(channels, s.out_phases)).collect(),
             affine: (0..blocks).map(|_| per_lane()).collect(),
             moments: vec![vec![Moments::default(); plan.groups * channels]; blocks],
             tallies: vec![Tally::default(); plan.groups * channels],
@@ -219,10 +228,10 @@ impl Workspace {
             gradients: [0; 2].map(|_| Buffer::new(chunks * input, plan.guard)),
             sums: per_lane(),
             coefficients: per_lane(),
-            packed: vec![0.0; weights],
+            packed: vec![0.0; packed],
             weight_gradient: vec![0.0; chunks * weights],
-            logit_gradient: image(square(plan.last_phases)),
-            logits: image(0),
+            logit_gradient: images(1, plan.last_phases),
+            logits: Buffer::new(0, 0),
             slf: Vec::with_capacity(cells),
             gathered: Buffer::new(0, 0),
             gathered_gradient: Buffer::new(0, 0),

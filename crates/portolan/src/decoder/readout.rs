@@ -249,7 +249,7 @@ impl Engine<'_> {
             let v = &last[chunk * channels * len..][..channels * len];
             let affine = &affine[chunk * stride..][..stride];
             let d = &d[chunk * len..][..len];
-            dispatch!(self.level, simd => tally_lanes(simd, lanes.width, len, affine, v, d, sums));
+            dispatch!(self.level, simd => tally_lanes(simd, lanes.width, phases, affine, v, d, sums));
         });
         self.tally(ws);
     }

@@ -297,7 +297,7 @@ fn the_number_of_threads_changes_no_bit() {
 
 #[test]
 fn a_workspace_keeps_nothing_from_one_pass_to_the_next() {
-    let decoder = Decoder::new(&Shape::default(), 34, 14, 2).unwrap();
+    let decoder = Decoder::new(&Shape::default(), 40, 50, 3).unwrap();
     let narrow = |x: Vec<f64>| x.into_iter().map(|x| x as f32).collect::<Vec<f32>>();
     let (params, latents) = start(&decoder, 7);
     let (params, latents) = (narrow(params), narrow(latents));
@@ -306,7 +306,7 @@ fn a_workspace_keeps_nothing_from_one_pass_to_the_next() {
     for _ in 0..2 {
         for cells in [vec![3, 77, 475], vec![], vec![5; 40]] {
             let at = decoder.readout(&cells).unwrap();
-            let upstream = vec![0.5; 2 * cells.len()];
+            let upstream = vec![0.5; 3 * cells.len()];
             let (mut dp, mut dz) = (params.clone(), latents.clone());
             decoder.forward_at(&params, &latents, &at, &mut ws);
             decoder.backward_at(&params, &at, &upstream, &mut ws, &mut dp, &mut dz);
@@ -314,7 +314,7 @@ fn a_workspace_keeps_nothing_from_one_pass_to_the_next() {
         }
         let (mut dp, mut dz) = (params.clone(), latents.clone());
         decoder.forward(&params, &latents, &mut ws);
-        decoder.backward(&params, &vec![0.1; 2 * 34 * 14], &mut ws, &mut dp, &mut dz);
+        decoder.backward(&params, &vec![0.1; 3 * 40 * 50], &mut ws, &mut dp, &mut dz);
         results.push((ws.slf().to_vec(), dp, dz));
     }
     let (first, second) = results.split_at(4);

@@ -147,47 +147,53 @@ pub(super) struct Coefficients<'a> {
 }
 
 /// Reads gradients of activations.
-struct Back<'a, S: Simd> {
+struct Back<S: Simd> {
     simd: S,
     scale: S::f32s,
     offset: S::f32s,
     slope: S::f32s,
-    v: &'a [f32],
-    dx: &'a [f32],
 }
 
-impl<'a, S: Simd> Back<'a, S> {
+impl<S: Simd> Back<S> {
     #[inline(always)]
-    fn new(simd: S, c: Coefficients<'a>, lane: usize, v: &'a [f32], dx: &'a [f32]) -> Self {
+    fn new(simd: S, c: Coefficients<'_>, lane: usize) -> Self {
         Self {
             simd,
             scale: load(simd, c.scale, lane),
             offset: load(simd, c.offset, lane),
             slope: -load(simd, c.slope, lane),
-            v,
-            dx,
         }
     }
 
     #[inline(always)]
-    fn at(&self, at: usize) -> S::f32s {
-        let v = load(self.simd, self.v, at);
-        let dx = load(self.simd, self.dx, at);
+    fn at(&self, v: &[f32], dx: &[f32], at: usize) -> S::f32s {
+        let (v, dx) = (load(self.simd, v, at), load(self.simd, dx, at));
         let value = dx.mul_add(self.scale, v.mul_sub(self.slope, self.offset));
         let zero = splat(self.simd, 0.0);
         v.simd_gt(zero).select(value, zero)
+    }
+
+    /// A pixel and its neighbour.
+    #[inline(always)]
+    fn two(&self, v: &[f32], dx: &[f32], width: usize, lane: usize) -> (S::f32s, S::f32s) {
+        (self.at(v, dx, lane), self.at(v, dx, lane + width))
     }
 }
 
 /// Adds what an even and an odd row owe to three rows of the small image, at one column. The last
 /// row is reached for the first time.
 #[inline(always)]
-fn give<S: Simd>(simd: S, rows: &mut [f32], small: usize, at: usize, even: S::f32s, odd: S::f32s) {
+fn give<S: Simd>(
+    simd: S,
+    ((up, mid), down): ((&mut [f32], &mut [f32]), &mut [f32]),
+    lane: usize,
+    even: S::f32s,
+    odd: S::f32s,
+) {
     let three = splat(simd, 3.0);
-    store::<S>(load(simd, rows, at) + even, rows, at);
-    let mid = load(simd, rows, at + small);
-    store::<S>((even + odd).mul_add(three, mid), rows, at + small);
-    store::<S>(odd, rows, at + 2 * small);
+    store::<S>(load(simd, up, lane) + even, up, lane);
+    store::<S>((even + odd).mul_add(three, load(simd, mid, lane)), mid, lane);
+    store::<S>(odd, down, lane);
 }
 
 /// Adjoint of [`bilinear`] for one channel of one chunk; `dy` has a margin of one plane.
@@ -201,28 +207,55 @@ pub(super) fn bilinear_backward<S: Simd>(
     dx: &[f32],
     dy: &mut [f32],
 ) {
-    let n = S::f32s::LEN;
+    if width == 16 {
+        bilinear_backward_of(simd, phases, 16, c, v, dx, dy);
+    } else {
+        bilinear_backward_of(simd, phases, width, c, v, dx, dy);
+    }
+}
+
+#[inline(always)]
+fn bilinear_backward_of<S: Simd>(
+    simd: S,
+    phases: usize,
+    width: usize,
+    c: Coefficients<'_>,
+    v: &[f32],
+    dx: &[f32],
+    dy: &mut [f32],
+) {
     let (three, zero) = (splat(simd, 3.0), splat(simd, 0.0));
     let (small, row) = ((phases + 2) * width, 2 * phases * width);
     dy[..2 * small].fill(0.0);
-    for lane in (0..width).step_by(n) {
+    for lane in (0..width).step_by(S::f32s::LEN) {
+        let back = Back::new(simd, c, lane);
         for i in 0..phases {
-            let (v, dx) = (&v[2 * i * row..][..2 * row], &dx[2 * i * row..][..2 * row]);
-            let back = Back::new(simd, c, lane, v, dx);
-            let dy = &mut dy[i * small..(i + 3) * small];
+            let (even_v, odd_v) = v[2 * i * row..][..2 * row].split_at(row);
+            let (even_dx, odd_dx) = dx[2 * i * row..][..2 * row].split_at(row);
+            let vs = even_v.chunks_exact(2 * width).zip(odd_v.chunks_exact(2 * width));
+            let dxs = even_dx.chunks_exact(2 * width).zip(odd_dx.chunks_exact(2 * width));
+            let (up, rest) = dy[i * small..(i + 3) * small].split_at_mut(small);
+            let (mid, down) = rest.split_at_mut(small);
+            let mut columns = up
+                .chunks_exact_mut(width)
+                .zip(mid.chunks_exact_mut(width))
+                .zip(down.chunks_exact_mut(width));
             let (mut even, mut odd) = (zero, zero);
             let (mut even_next, mut odd_next) = (zero, zero);
-            for j in 0..phases {
-                let at = 2 * j * width + lane;
-                let (a0, a1) = (back.at(at), back.at(at + width));
-                let (b0, b1) = (back.at(at + row), back.at(at + row + width));
-                give(simd, dy, small, j * width + lane, even + a0, odd + b0);
+            for ((even_v, odd_v), (even_dx, odd_dx)) in vs.zip(dxs) {
+                let Some(column) = columns.next() else { break };
+                let (a0, a1) = back.two(even_v, even_dx, width, lane);
+                let (b0, b1) = back.two(odd_v, odd_dx, width, lane);
+                give(simd, column, lane, even + a0, odd + b0);
                 even = (a0 + a1).mul_add(three, even_next);
                 odd = (b0 + b1).mul_add(three, odd_next);
                 (even_next, odd_next) = (a1, b1);
             }
-            give(simd, dy, small, phases * width + lane, even, odd);
-            give(simd, dy, small, (phases + 1) * width + lane, even_next, odd_next);
+            for (even, odd) in [(even, odd), (even_next, odd_next)] {
+                if let Some(column) = columns.next() {
+                    give(simd, column, lane, even, odd);
+                }
+            }
         }
     }
 }
@@ -241,14 +274,14 @@ pub(super) fn repeat_backward<S: Simd>(
 ) {
     let n = S::f32s::LEN;
     for lane in (0..width).step_by(n) {
-        let back = Back::new(simd, c, lane, v, dx);
+        let back = Back::new(simd, c, lane);
         for i in 0..phases {
             for j in 0..phases {
                 let mut sum = S::f32s::splat(simd, 0.0);
                 for a in 0..scale {
                     for b in 0..scale {
                         let plane = (scale * i + a) * scale * phases + scale * j + b;
-                        sum += back.at(plane * width + lane);
+                        sum += back.at(v, dx, plane * width + lane);
                     }
                 }
                 sum.store_slice(&mut dy[(i * phases + j) * width + lane..][..n]);

@@ -232,13 +232,15 @@ impl Engine<'_> {
         let plan = self.plan;
         let (lanes, channels, len) = (&plan.lanes, plan.channels, plan.last_len());
         let phases = plan.last_phases;
-        for e in 0..lanes.emitters {
-            for i in 0..rows {
-                let first = (e * rows + i) * cols;
-                for j in 0..cols {
-                    let (chunk, at) = lanes.place(phases, e, i, j);
-                    ws.logit_gradient[chunk * len + at] =
-                        upstream[first + j] * slope(self.shape.output, ws.slf[first + j]);
+        let to = &mut ws.logit_gradient[..];
+        for (k, (up, slf)) in upstream.chunks_exact(cols).zip(ws.slf.chunks_exact(cols)).enumerate()
+        {
+            let cells = up.chunks(phases).zip(slf.chunks(phases));
+            for (q, (up, slf)) in cells.enumerate() {
+                let (chunk, at) = lanes.place(phases, k / rows, k % rows, q * phases);
+                let to = to[chunk * len + at..].iter_mut().step_by(lanes.width);
+                for (to, (up, slf)) in to.zip(up.iter().zip(slf)) {
+                    *to = *up * slope(self.shape.output, *slf);
                 }
             }
         }

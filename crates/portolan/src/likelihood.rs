@@ -144,25 +144,29 @@ impl<T: Real> Likelihood<T> for SquaredError {
 
     #[inline(always)]
     fn gradient_row(&self, targets: &[T], means: &[T], gradient: &mut [T]) -> f64 {
-        let length = gradient.len();
-        let (targets, means) = (&targets[..length], &means[..length]);
+        let (targets_chunks, targets_rest) = targets.as_chunks::<LANES>();
+        let (means_chunks, means_rest) = means.as_chunks::<LANES>();
+        let (chunks, rest) = gradient.as_chunks_mut::<LANES>();
         let mut sums = [T::default(); LANES];
-        let whole = length - length % LANES;
-        for start in (0..whole).step_by(LANES) {
-            let end = start + LANES;
-            let rows = targets[start..end].iter().zip(&means[start..end]);
-            for ((out, (&target, &mean)), sum) in
-                gradient[start..end].iter_mut().zip(rows).zip(&mut sums)
-            {
-                let score = self.entry(target, mean);
-                *out = score.gradient;
-                *sum += score.loss;
+        let twice = T::of(2.0 * self.weight);
+        for ((out, target), mean) in chunks.iter_mut().zip(targets_chunks).zip(means_chunks) {
+            // One simple loop after another: the compiler makes a vector of each.
+            let mut error = [T::default(); LANES];
+            for lane in 0..LANES {
+                let miss = mean[lane] - target[lane];
+                error[lane] = if target[lane].is_nan() { T::default() } else { miss };
+            }
+            for lane in 0..LANES {
+                sums[lane] += error[lane] * error[lane];
+            }
+            for lane in 0..LANES {
+                out[lane] = error[lane] * twice;
             }
         }
-        let mut total: f64 = sums.iter().map(|s| s.to_f64()).sum();
-        for i in whole..length {
-            let score = self.entry(targets[i], means[i]);
-            gradient[i] = score.gradient;
+        let mut total = self.weight * sums.iter().map(|s| s.to_f64()).sum::<f64>();
+        for ((out, &target), &mean) in rest.iter_mut().zip(targets_rest).zip(means_rest) {
+            let score = self.entry(target, mean);
+            *out = score.gradient;
             total += score.loss.to_f64();
         }
         total

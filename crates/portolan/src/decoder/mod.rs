@@ -26,7 +26,7 @@ mod readout;
 pub mod reference;
 mod shape;
 mod upsample;
-mod vector;
+pub(crate) mod vector;
 mod winograd;
 
 pub use plan::Workspace;

@@ -5,16 +5,16 @@
 use fearless_simd::prelude::*;
 
 #[inline(always)]
-pub(super) fn load<S: Simd>(simd: S, from: &[f32], at: usize) -> S::f32s {
+pub(crate) fn load<S: Simd>(simd: S, from: &[f32], at: usize) -> S::f32s {
     S::f32s::from_slice(simd, &from[at..at + S::f32s::LEN])
 }
 
 #[inline(always)]
-pub(super) fn store<S: Simd>(value: S::f32s, to: &mut [f32], at: usize) {
+pub(crate) fn store<S: Simd>(value: S::f32s, to: &mut [f32], at: usize) {
     value.store_slice(&mut to[at..at + S::f32s::LEN]);
 }
 
 #[inline(always)]
-pub(super) fn splat<S: Simd>(simd: S, value: f32) -> S::f32s {
+pub(crate) fn splat<S: Simd>(simd: S, value: f32) -> S::f32s {
     S::f32s::splat(simd, value)
 }

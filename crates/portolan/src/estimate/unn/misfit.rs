@@ -1,8 +1,10 @@
 //! How badly a factored map misses the readings, with its gradients: for every sensor the spectrum
 //! x = sum_r s_r c_r, its mean h(x) = ln(x + a), and the likelihood of what was read.
 
+use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch};
 
+use crate::decoder::vector::{load, splat, store};
 use crate::likelihood::Likelihood;
 
 /// Bands are padded to whole vectors of this many.
@@ -72,59 +74,52 @@ impl<L: Likelihood<f32>> Misfit<L> {
         grad_slf: &mut [f32],
         grad_psd: &mut [f32],
     ) -> f64 {
-        dispatch!(self.level, simd => {
-            let _ = simd;
-            self.pass(slf_at, psd, grad_slf, grad_psd)
-        })
+        dispatch!(self.level, simd => self.pass(simd, slf_at, psd, grad_slf, grad_psd))
     }
 
     #[inline(always)]
-    fn pass(
+    fn pass<S: Simd>(
         &mut self,
+        simd: S,
         slf_at: &[f32],
         psd: &[f32],
         grad_slf: &mut [f32],
         grad_psd: &mut [f32],
     ) -> f64 {
-        let (sensors, width) = (self.sensors, self.padded);
-        let (power, _) = self.power.as_chunks_mut::<LANES>();
+        let (sensors, width, step) = (self.sensors, self.padded, S::f32s::LEN);
+        let (power, mean, slope) = (&mut self.power[..], &mut self.mean[..], &mut self.slope[..]);
         grad_psd.fill(0.0);
         let mut loss = 0.0;
         for (n, targets) in self.targets.chunks_exact(width).enumerate() {
-            power.fill([self.offset; LANES]);
-            for (r, spectrum) in psd.chunks_exact(width).enumerate() {
-                let s = slf_at[r * sensors + n];
-                for (x, c) in power.iter_mut().zip(spectrum.as_chunks::<LANES>().0) {
-                    for lane in 0..LANES {
-                        x[lane] += s * c[lane];
-                    }
+            for k in (0..width).step_by(step) {
+                let mut x = splat(simd, self.offset);
+                for (r, spectrum) in psd.chunks_exact(width).enumerate() {
+                    let s = splat(simd, slf_at[r * sensors + n]);
+                    x = load(simd, spectrum, k).mul_add(s, x);
                 }
+                store::<S>(x, power, k);
             }
-            for (mean, x) in self.mean.as_chunks_mut::<LANES>().0.iter_mut().zip(&*power) {
+            let (chunks, _) = power.as_chunks::<LANES>();
+            for (mean, x) in mean.as_chunks_mut::<LANES>().0.iter_mut().zip(chunks) {
                 for lane in 0..LANES {
                     mean[lane] = ln(x[lane]);
                 }
             }
-            loss += self.likelihood.gradient_row(targets, &self.mean, &mut self.slope);
-            let (slope, _) = self.slope.as_chunks_mut::<LANES>();
-            for (slope, x) in slope.iter_mut().zip(&*power) {
-                for lane in 0..LANES {
-                    slope[lane] /= x[lane];
-                }
+            loss += self.likelihood.gradient_row(targets, mean, slope);
+            for k in (0..width).step_by(step) {
+                let d = load(simd, slope, k) / load(simd, power, k);
+                store::<S>(d, slope, k);
             }
             let rows = psd.chunks_exact(width).zip(grad_psd.chunks_exact_mut(width));
             for (r, (spectrum, grad)) in rows.enumerate() {
-                let s = slf_at[r * sensors + n];
-                let mut sums = [0.0f32; LANES];
-                let chunks = spectrum.as_chunks::<LANES>().0.iter().zip(grad.as_chunks_mut().0);
-                for ((c, g), d) in chunks.zip(&*slope) {
-                    let g: &mut [f32; LANES] = g;
-                    for lane in 0..LANES {
-                        sums[lane] += d[lane] * c[lane];
-                        g[lane] += d[lane] * s;
-                    }
+                let s = splat(simd, slf_at[r * sensors + n]);
+                let mut sum = splat(simd, 0.0);
+                for k in (0..width).step_by(step) {
+                    let d = load(simd, slope, k);
+                    sum = d.mul_add(load(simd, spectrum, k), sum);
+                    store::<S>(d.mul_add(s, load(simd, grad, k)), grad, k);
                 }
-                grad_slf[r * sensors + n] = sums.iter().sum();
+                grad_slf[r * sensors + n] = sum.reduce_sum();
             }
         }
         loss

@@ -61,7 +61,7 @@ const OWN: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "start_iterations",
-        default: "2000 (ours); 300 in recipe=paper",
+        default: "2000, fewer on large grids (ours); 300 in recipe=paper",
         takes: "how long the decoder learns to draw the SLFs of the start",
     },
     OptionSpec {
@@ -94,13 +94,33 @@ enum Start {
     Unmixed,
 }
 
+/// Iterations in which the decoder learns to draw the start's SLFs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Imitation {
+    /// Fewer on large grids, where each costs more: see [`IMITATION_WORK`].
+    AtMost(usize),
+    Exactly(usize),
+}
+
+/// Iterations x cells x emitters that an imitation may take: some 20 s on two cores.
+const IMITATION_WORK: usize = 400_000_000;
+
+impl Imitation {
+    fn iterations(self, decoder: &Decoder) -> usize {
+        let drawn = decoder.rows() * decoder.cols() * decoder.emitters();
+        match self {
+            Imitation::AtMost(most) => most.min((IMITATION_WORK / drawn).max(100)),
+            Imitation::Exactly(iterations) => iterations,
+        }
+    }
+}
+
 struct Unn {
     shape: Shape,
     start: Start,
     fit: FitOptions,
     scale: Scale,
-    /// Iterations in which the decoder learns to draw the start's SLFs.
-    imitation: usize,
+    imitation: Imitation,
     /// The paper's algorithm to the letter.
     literal: bool,
 }
@@ -149,11 +169,10 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
             output: options.choice("output", &outputs)?.unwrap_or(output),
         },
         start,
-        imitation: options.count("start_iterations", 0..=1_000_000)?.unwrap_or(if literal {
-            300
-        } else {
-            2000
-        }),
+        imitation: options.count("start_iterations", 0..=1_000_000)?.map_or(
+            if literal { Imitation::AtMost(300) } else { Imitation::AtMost(2000) },
+            Imitation::Exactly,
+        ),
         fit: FitOptions {
             iterations: options.count("iterations", 1..=1_000_000)?.unwrap_or(300),
             tolerance: weight("tolerance", if literal { 1e-3 } else { 0.0 })?,
@@ -256,8 +275,8 @@ impl Job<'_> {
             Start::Unmixed => self.interpolated("kriging", false, unit, progress)?,
         };
         let mut at = random(self.decoder, bands, Draw::Xavier, &mut rng);
-        let Unn { imitation, .. } = *self.unn;
-        imitate(self.decoder, &guess.slf, self.offset as f32, imitation, &mut at, progress)?;
+        let iterations = self.unn.imitation.iterations(self.decoder);
+        imitate(self.decoder, &guess.slf, self.offset as f32, iterations, &mut at, progress)?;
         at.psd = if self.unn.literal {
             random_psd(emitters, bands, &mut rng)
         } else {

@@ -1,0 +1,189 @@
+//! Our own estimator: every emitter's log SLF is a path-loss trend plus a Gaussian process, fitted
+//! blindly together with PSDs, places, exponents, shadowing and noise.
+
+pub(super) mod draw;
+mod fit;
+pub(super) mod law;
+mod places;
+mod shadow;
+mod sites;
+
+use ndarray::{Array2, Array3};
+
+use super::bands::Scale;
+use super::{Context, Emitters, Estimate, Estimator, OptionSpec, Options, Progress};
+use crate::error::{EstimateError, InputError};
+use crate::link::{DB_PER_NEPER, Link};
+use crate::map::{Factors, RadioMap};
+use crate::readings::Readings;
+use crate::unmix::{UnmixOptions, count, unmix};
+use draw::{Drawn, Fields, fields};
+use fit::Fit;
+use law::Law;
+use shadow::{Fixed, usual};
+use sites::{Noise, Targets};
+
+const OWN: &[OptionSpec] = &[
+    OptionSpec { name: "rounds", default: "14 (ours)", takes: "1 to 1000: most rounds of the fit" },
+    OptionSpec { name: "decorrelation", default: "fitted", takes: "metres" },
+    OptionSpec { name: "shadow_db", default: "fitted", takes: "dB" },
+    OptionSpec { name: "exponent", default: "2.3 (ours)", takes: "expected path-loss exponent" },
+    OptionSpec {
+        name: "exponent_sd",
+        default: "0.35 (ours)",
+        takes: "how far exponents stray from the expected one",
+    },
+    OptionSpec {
+        name: "positions",
+        default: "average (ours)",
+        takes: "average | best: over where an emitter may stand, or the likeliest place only",
+    },
+    OptionSpec {
+        name: "offset",
+        default: "from the readings (1e-6 at unit scale, as in the paper)",
+        takes: "the a of ln(x + a), in the readings' unit",
+    },
+];
+pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
+
+struct Field {
+    rounds: usize,
+    fixed: Fixed,
+    exponent: f64,
+    exponent_sd: f64,
+    best_place_only: bool,
+    scale: Scale,
+}
+
+pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
+    let positive = f64::MIN_POSITIVE..f64::INFINITY;
+    let positions = [("average", false), ("best", true)];
+    Ok(Box::new(Field {
+        rounds: options.count("rounds", 1..=1000)?.unwrap_or(14),
+        fixed: Fixed {
+            decorrelation_m: options.number("decorrelation", positive.clone())?,
+            sill: options
+                .number("shadow_db", positive.clone())?
+                .map(|s| (s / DB_PER_NEPER).powi(2)),
+        },
+        exponent: options.number("exponent", 0.0..10.0)?.unwrap_or(2.3),
+        exponent_sd: options.number("exponent_sd", positive)?.unwrap_or(0.35),
+        best_place_only: options.choice("positions", &positions)?.unwrap_or(false),
+        scale: Scale::log_from_options(options)?,
+    }))
+}
+
+impl Estimator for Field {
+    fn estimate(
+        &self,
+        readings: &Readings,
+        context: &Context,
+        progress: &Progress<'_>,
+    ) -> Result<Estimate, EstimateError> {
+        progress.report(0, 1)?;
+        let power = readings.power();
+        let link = self.scale.link(readings, &power).expect("the scale is logarithmic");
+        let most = readings.sensors().min(readings.bands());
+        let emitters = match context.emitters {
+            Emitters::Count(emitters) => emitters,
+            Emitters::Auto => count(&power, context.seed)?.emitters.min(most),
+        };
+        let options = UnmixOptions { floor: Some(link.offset()), ..UnmixOptions::default() };
+        let unmixed = unmix(&power, emitters, &options, context.seed)?;
+        let grid = readings.grid();
+        let brightest = unmixed.slf_at_sensors.iter().copied().fold(0.0, f64::max);
+        let floor = (1e-12 * brightest).max(f64::MIN_POSITIVE);
+        let targets = Targets::new(readings);
+        let mut fit = Fit {
+            grid,
+            cells: readings.cells(),
+            targets: &targets,
+            law: Law {
+                exponent: self.exponent,
+                exponent_sd: self.exponent_sd,
+                ..Law::new(grid, brightest.max(floor).ln())
+            },
+            fixed: self.fixed,
+            best_place_only: self.best_place_only,
+            least_additive: 1e-3 * link.offset(),
+            logs: unmixed.slf_at_sensors.mapv(|s| s.max(floor).ln()),
+            psd: unmixed.psd,
+            noise: Noise { relative: 1.0, additive: 0.0 },
+            shadow: usual(grid, self.fixed),
+            emitters: Vec::new(),
+        };
+        let rounds = fit.run(self.rounds, progress)?;
+        finish(readings, &fit, link, rounds)
+    }
+}
+
+fn finish(
+    readings: &Readings,
+    fit: &Fit<'_>,
+    link: Link,
+    rounds: usize,
+) -> Result<Estimate, EstimateError> {
+    let drawn: Vec<Drawn<'_>> = fit
+        .emitters
+        .iter()
+        .map(|e| Drawn {
+            law: fit.law,
+            shadow: fit.shadow,
+            places: &e.places,
+            posterior: &e.posterior,
+        })
+        .collect();
+    let fields = fields(fit.grid, fit.cells, &drawn);
+    let map = chart(readings, &fields, &fit.psd, link)?;
+    let found: Vec<_> = fit.emitters.iter().map(|e| e.posterior.place(&e.places)).collect();
+    let mut estimate = Estimate::new(map.with_emitters(found.iter().map(|f| f.0).collect()));
+    estimate.iterations = rounds;
+    estimate.fitted = vec![
+        ("decorrelation_m", fit.shadow.decorrelation_m),
+        ("shadow_db", DB_PER_NEPER * fit.shadow.sill.sqrt()),
+        ("noise_db", DB_PER_NEPER * fit.noise.relative),
+    ];
+    let cell = fit.grid.cell_m();
+    for (r, (emitter, (at, sd))) in fit.emitters.iter().zip(&found).enumerate() {
+        estimate.notes.push(format!(
+            "emitter {r} at row {:.1} ± {:.1} m, col {:.1} ± {:.1} m, exponent {:.2}",
+            at[0],
+            sd[0] * cell,
+            at[1],
+            sd[1] * cell,
+            emitter.posterior.exponent()
+        ));
+    }
+    Ok(estimate)
+}
+
+/// The factored map and its spread in dB: var ln t = sum_r J_r^2 var f_r.
+pub(super) fn chart(
+    readings: &Readings,
+    fields: &Fields,
+    psd: &Array2<f64>,
+    link: Link,
+) -> Result<RadioMap, EstimateError> {
+    let grid = readings.grid();
+    let slf = fields.mean.mapv(f64::exp);
+    if slf.iter().any(|v| !v.is_finite()) {
+        return Err(EstimateError::Numerical(
+            "the fit diverged: ask for fewer emitters or check the unit of the readings".into(),
+        ));
+    }
+    let (emitters, bands) = psd.dim();
+    let mut spread = Array3::zeros((grid.rows(), grid.cols(), bands));
+    for ((i, j, k), out) in spread.indexed_iter_mut() {
+        let (mut total, mut sum) = (link.offset(), 0.0);
+        for r in 0..emitters {
+            let part = slf[[r, i, j]] * psd[[r, k]];
+            total += part;
+            sum += part * part * fields.variance[[r, i, j]];
+        }
+        *out = DB_PER_NEPER * sum.sqrt() / total;
+    }
+    let frequencies = readings.freq_hz().map(<[f64]>::to_vec);
+    Ok(RadioMap::factored(grid, Factors { slf, psd: psd.clone() })?
+        .with_frequencies(frequencies)?
+        .with_spread_db(Some(spread))?)
+}

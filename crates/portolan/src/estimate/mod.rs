@@ -3,7 +3,7 @@
 
 mod auto;
 mod bands;
-mod field;
+pub mod field;
 mod idw;
 mod kriging;
 mod linear;

@@ -91,7 +91,7 @@ impl Estimator for Oracle {
             .collect();
         let fields = fields(grid, cells, &drawn);
         let link = Link::choose(readings.power().iter().copied());
-        let map = chart(readings, &fields, &factors.psd, link)?;
+        let map = chart(readings, &fields, &factors.psd, &Array2::zeros(factors.psd.dim()), link)?;
         let mut estimate = Estimate::new(map.with_emitters(self.truth.emitters().to_vec()));
         let sill = known.iter().map(|k| k.2.sill).sum::<f64>() / known.len() as f64;
         estimate.fitted = vec![

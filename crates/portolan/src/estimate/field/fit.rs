@@ -8,8 +8,10 @@ use rayon::prelude::*;
 
 use super::law::{Covariates, Law, Places, Posterior, Shadow};
 use super::places::Evidence;
+use super::shear::Shears;
 use super::shadow::{self, Fixed, Sample};
-use super::sites::{Noise, Sites, Targets};
+use super::sites::{Noise, Sites, Targets, marginal};
+use super::spectra;
 use crate::error::EstimateError;
 use crate::estimate::Progress;
 use crate::gaussian_process::{CorrelationTable, Family};
@@ -39,12 +41,16 @@ pub(super) struct Fit<'a> {
     pub law: Law,
     pub fixed: Fixed,
     pub best_place_only: bool,
+    /// The readings have no noise, and the start fits them.
+    pub exact: bool,
     /// The additive noise is never taken to be below this.
     pub least_additive: f64,
     /// Log SLFs, sensors x emitters.
     pub logs: Array2<f64>,
     /// Emitters x bands.
     pub psd: Array2<f64>,
+    /// Variance of ln PSD.
+    pub psd_variance: Array2<f64>,
     pub noise: Noise,
     pub shadow: Shadow,
     pub emitters: Vec<Emitter>,
@@ -58,6 +64,16 @@ struct Pseudo {
 
 impl Fit<'_> {
     pub fn run(&mut self, rounds: usize, progress: &Progress<'_>) -> Result<usize, EstimateError> {
+        if self.exact && self.psd.nrows() > 1 {
+            for _ in 0..super::places::env("SHEARS", 2.0) as usize {
+                let sites = self.targets.sites(&self.logs, &self.psd, self.noise);
+                self.prepare(&sites, true, progress)?;
+                let shears = Shears::new(&self.law, &self.emitters, &self.logs, &self.psd);
+                (self.logs, self.psd) = shears.run(super::places::env("SWEEPS", 8.0) as usize);
+                self.normalise();
+            }
+        }
+        let mut done = 0;
         for round in 0..rounds {
             progress.report(round, rounds)?;
             self.noise = self.targets.noise(&self.logs, &self.psd, self.least_additive);
@@ -70,12 +86,14 @@ impl Fit<'_> {
                     self.noise, self.shadow
                 );
             }
+            done = round + 1;
             if moved < 1e-3 {
-                return Ok(round + 1);
+                break;
             }
             self.spectra();
         }
-        Ok(rounds)
+        self.settle()?;
+        Ok(done)
     }
 
     fn pseudo(&self, sites: &Sites, r: usize) -> Pseudo {
@@ -86,6 +104,22 @@ impl Fit<'_> {
                 let noise = 1.0 / own.max(LEAST_INFORMATION);
                 let step =
                     (sites.slope[n * emitters + r] * noise).clamp(-LARGEST_STEP, LARGEST_STEP);
+                (self.logs[[n, r]] + step, noise)
+            })
+            .unzip();
+        Pseudo { values, noise }
+    }
+
+    /// As [`Fit::pseudo`], with the other emitters free within their shadowing.
+    fn honest(&self, sites: &Sites, r: usize) -> Pseudo {
+        let count = sites.emitters;
+        let (values, noise) = (0..self.cells.len())
+            .map(|n| {
+                let information = &sites.information[n * count * count..][..count * count];
+                let own = marginal(information, count, r, 1.0 / self.shadow.sill);
+                let noise = 1.0 / own.max(LEAST_INFORMATION);
+                let step =
+                    (sites.slope[n * count + r] * noise).clamp(-LARGEST_STEP, LARGEST_STEP);
                 (self.logs[[n, r]] + step, noise)
             })
             .unzip();
@@ -110,12 +144,12 @@ impl Fit<'_> {
         refresh: bool,
         progress: &Progress<'_>,
     ) -> Result<(), EstimateError> {
-        let pseudo: Vec<Pseudo> = (0..sites.emitters).map(|r| self.pseudo(sites, r)).collect();
-        if refresh {
-            let places = self.search(&pseudo)?;
-            let samples: Vec<Sample> = pseudo
+        let places = if refresh {
+            let honest: Vec<Pseudo> =
+                (0..sites.emitters).map(|r| self.honest(sites, r)).collect();
+            let samples: Vec<Sample> = honest
                 .iter()
-                .zip(places)
+                .zip(self.search(&honest)?)
                 .map(|(p, places)| Sample {
                     values: p.values.clone(),
                     noise: p.noise.clone(),
@@ -131,12 +165,16 @@ impl Fit<'_> {
                 self.shadow,
                 progress,
             )?;
-        }
-        let places = if refresh {
-            self.search(&pseudo)?
+            self.search(&honest)?
         } else {
             self.emitters.iter().map(|e| e.places.clone()).collect()
         };
+        let pseudo: Vec<Pseudo> = (0..sites.emitters).map(|r| self.pseudo(sites, r)).collect();
+        self.condition(&pseudo, places)
+    }
+
+    /// One process per emitter, given its pseudo-data and places.
+    fn condition(&mut self, pseudo: &[Pseudo], places: Vec<Places>) -> Result<(), EstimateError> {
         self.emitters = pseudo
             .par_iter()
             .zip(places)
@@ -202,23 +240,25 @@ impl Fit<'_> {
         (sum / f64::max(weight, 1e-9)).sqrt()
     }
 
-    /// One damped Gauss-Newton step on log PSDs, then unit norm.
+    /// One Gauss-Newton step on log PSDs.
     fn spectra(&mut self) {
         let sites = self.targets.sites(&self.logs, &self.psd, self.noise);
-        let (count, bands) = self.psd.dim();
-        for k in 0..bands {
-            let matrix = Mat::from_fn(count, count, |r, q| {
-                let value = sites.band_information[(k * count + r) * count + q];
-                if r == q { 1.01 * value + 1e-3 } else { value }
-            });
-            let side = Mat::from_fn(count, 1, |r, _| sites.band_slope[k * count + r]);
-            let Some(step) = crate::linalg::solve_general(matrix.as_ref(), side.as_ref()) else {
-                continue;
-            };
-            for r in 0..count {
-                self.psd[[r, k]] *= step[(r, 0)].clamp(-LARGEST_STEP, LARGEST_STEP).exp();
-            }
-        }
+        self.psd_variance = spectra::step(&mut self.psd, &sites);
+        self.normalise();
+    }
+
+    /// Processes about the final SLFs, with the noise that the other emitters' freedom adds. At a
+    /// solution every choice of noise gives the same mean; this one gives an honest spread.
+    fn settle(&mut self) -> Result<(), EstimateError> {
+        let sites = self.targets.sites(&self.logs, &self.psd, self.noise);
+        let pseudo: Vec<Pseudo> =
+            (0..sites.emitters).map(|r| self.honest(&sites, r)).collect();
+        let places = self.search(&pseudo)?;
+        self.condition(&pseudo, places)
+    }
+
+    /// PSDs to unit norm.
+    fn normalise(&mut self) {
         for (r, mut spectrum) in self.psd.outer_iter_mut().enumerate() {
             let norm = spectrum.iter().map(|c| c * c).sum::<f64>().sqrt();
             if norm > 0.0 && norm.is_finite() {

@@ -164,6 +164,14 @@ impl Posterior {
         posterior
     }
 
+    /// Log evidence of other values at the same sensors with the same noise.
+    pub fn evidence(&self, law: &Law, places: &Places, values: &[f64]) -> f64 {
+        let half_values = self.covariates.half(values);
+        let trends = self.covariates.trends(law, &half_values, &self.half_losses);
+        let logs = trends.iter().zip(&places.log_prior).map(|(t, p)| t.log_evidence + p);
+        normalised(logs.collect()).1
+    }
+
     /// The same sensors and noise with other values.
     pub fn update(&mut self, law: &Law, places: &Places, losses: &Mat<f64>, values: &[f64]) {
         let half_values = self.covariates.half(values);

@@ -9,8 +9,9 @@ use crate::grid::{Cell, Grid};
 
 /// Candidates of the first lattice, about.
 const FIRST: usize = 1300;
-/// Most candidates kept for an emitter.
-pub(super) const MOST: usize = 64;
+/// Most candidates kept for an emitter: many where sensors are few and places are unsure.
+const MOST: (usize, usize) = (48, 200);
+const MOST_ENTRIES: usize = 16_000;
 /// Candidates that are split at each round of refinement, and rounds.
 const SPLIT: usize = 40;
 const ROUNDS: usize = 4;
@@ -111,7 +112,8 @@ impl Evidence<'_> {
         }
         found.sort_by(|a, b| b.log_posterior.total_cmp(&a.log_posterior));
         let floor = found[0].log_posterior - 9.0;
-        found.truncate(MOST);
+        let most = (MOST_ENTRIES / self.cells.len()).clamp(MOST.0, MOST.1);
+        found.truncate(most);
         found.retain(|c| c.log_posterior > floor);
         Places {
             at: found.iter().map(|c| c.at).collect(),
@@ -128,4 +130,8 @@ struct Candidate {
     /// Density times area.
     log_prior: f64,
     log_posterior: f64,
+}
+
+pub(super) fn env(name: &str, default: f64) -> f64 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
 }

@@ -6,8 +6,10 @@
 //! Power is read with relative noise and additive noise, variance (s t)^2 + sigma^2; a reading that
 //! noise has cut to zero is censored (Tobin 1958).
 
+use faer::Mat;
 use ndarray::Array2;
 
+use crate::linalg::Cholesky;
 use crate::likelihood::{Likelihood, Probit};
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
@@ -169,6 +171,24 @@ impl Targets {
         let widen = free.max(0.1).sqrt().recip();
         Noise { relative: best.1.relative * widen, additive: best.1.additive * widen }
     }
+}
+
+/// Information about one emitter when the others are free within a prior: a Schur complement.
+pub(super) fn marginal(information: &[f64], count: usize, r: usize, prior: f64) -> f64 {
+    let own = information[r * count + r];
+    if count == 1 || own <= 0.0 {
+        return own;
+    }
+    let other = |i: usize| i + usize::from(i >= r);
+    let matrix = Mat::from_fn(count - 1, count - 1, |i, j| {
+        information[other(i) * count + other(j)] + if i == j { prior } else { 0.0 }
+    });
+    let side = Mat::from_fn(count - 1, 1, |i, _| information[other(i) * count + r]);
+    let Some(cholesky) = Cholesky::new(matrix.as_ref()) else { return own };
+    let mut half = side;
+    cholesky.half_solve(half.as_mut());
+    // Rounding must not turn a little information into none.
+    (own - half.col(0).squared_norm_l2()).max(1e-9 * own)
 }
 
 fn power_pull(reading: f64, total: f64, noise: Noise) -> Pull {

@@ -91,11 +91,6 @@ fn main() -> Result<(), Failure> {
             let assumed = if auto { Emitters::Auto } else { Emitters::Count(emitters as usize) };
             let context = Context { emitters: assumed, seed };
             for (name, figures) in names.iter().zip(&mut figures) {
-                if settings.contains_key("cheat") {
-                    let f = truth.factors().unwrap();
-                    let c = readings.cells();
-                    *portolan::estimate::field::CHEAT.lock().unwrap() = Some((ndarray::Array2::from_shape_fn((c.len(), f.psd.nrows()), |(n, r)| f.slf[[r, c[n].row, c[n].col]]), f.psd.clone()));
-                }
                 let estimator: Box<dyn Estimator> = match name.as_str() {
                     "oracle" => Box::new(Oracle::new(truth.clone(), xc)?),
                     "field" => build("field", options.clone())?,

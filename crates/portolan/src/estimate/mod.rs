@@ -3,7 +3,7 @@
 
 mod auto;
 mod bands;
-pub mod field;
+mod field;
 mod idw;
 mod kriging;
 mod linear;

@@ -7,7 +7,7 @@ use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::field::chart;
-use super::field::draw::{Drawn, fields};
+use super::field::draw::{Canvas, Drawn};
 use super::field::law::{Covariates, Law, Places, Posterior, Shadow};
 use super::{Context, Estimate, Estimator, Progress};
 use crate::error::{EstimateError, InputError};
@@ -85,11 +85,22 @@ impl Estimator for Oracle {
                 Ok((places, posterior, Shadow { decorrelation_m, sill }))
             })
             .collect::<Result<_, EstimateError>>()?;
+        let noise = vec![0.0; cells.len()];
+        let columns: Vec<Vec<f64>> = logs.columns().into_iter().map(|c| c.to_vec()).collect();
         let drawn: Vec<Drawn<'_>> = known
             .iter()
-            .map(|(places, posterior, shadow)| Drawn { law, shadow: *shadow, places, posterior })
+            .zip(&columns)
+            .map(|((places, posterior, shadow), values)| Drawn {
+                law,
+                shadow: *shadow,
+                places,
+                posterior,
+                values,
+                noise: &noise,
+            })
             .collect();
-        let fields = fields(grid, cells, &drawn);
+        let canvas = Canvas { grid, sensors: cells, table: &table, neighbours: None };
+        let fields = canvas.fields(&drawn, progress)?;
         let link = Link::choose(readings.power().iter().copied());
         let map = chart(readings, &fields, &factors.psd, &Array2::zeros(factors.psd.dim()), link)?;
         let mut estimate = Estimate::new(map.with_emitters(self.truth.emitters().to_vec()));

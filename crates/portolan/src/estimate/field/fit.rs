@@ -1,6 +1,6 @@
-//! The fit: sites from the readings, one Gaussian process per emitter in turn until they agree
-//! (block Gauss-Seidel on the joint posterior), then PSDs, noise and, now and then, places and
-//! shadowing.
+//! The fit. Readings with noise: sites, then one Gaussian process per emitter in turn until they
+//! agree (block Gauss-Seidel on the joint posterior), then PSDs and noise, and again; places and
+//! shadowing now and then. Readings without noise: only the choice among exact factorisations.
 
 use faer::Mat;
 use ndarray::Array2;
@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use super::law::{Covariates, Law, Places, Posterior, Shadow};
 use super::places::Evidence;
-use super::shear::Shears;
 use super::shadow::{self, Fixed, Sample};
+use super::shear::Shears;
 use super::sites::{Noise, Sites, Targets, marginal};
 use super::spectra;
 use crate::error::EstimateError;
@@ -21,17 +21,31 @@ use crate::grid::{Cell, Grid};
 const LEAST_INFORMATION: f64 = 1e-4;
 /// Turns of the emitters per round.
 const TURNS: usize = 3;
-/// Rounds after which places and shadowing are sought again.
+/// Rounds in which places and shadowing are sought again.
 const REFRESH: [usize; 4] = [0, 2, 5, 9];
-/// Largest step of a log SLF or log PSD in one round.
-const LARGEST_STEP: f64 = 1.5;
+/// Largest step of a log SLF in one round.
+pub(super) const LARGEST_STEP: f64 = 1.5;
+/// A round that moves less than this, in nepers, is the last.
+const SETTLED: f64 = 1e-3;
+/// Choices among exact factorisations, each with fresh places and shadowing, and sweeps of each.
+const CHOICES: usize = 2;
+const SWEEPS: usize = 8;
+/// Sensors that the first lattice of places is judged by.
+const COARSE_SENSORS: usize = 200;
 
 /// What one emitter is known by.
 pub(super) struct Emitter {
     pub places: Places,
     /// Sensors x places.
     pub losses: Mat<f64>,
+    pub pseudo: Pseudo,
     pub posterior: Posterior,
+}
+
+/// Pseudo-data of one emitter: values and noise variances at the sensors.
+pub(super) struct Pseudo {
+    pub values: Vec<f64>,
+    pub noise: Vec<f64>,
 }
 
 pub(super) struct Fit<'a> {
@@ -56,79 +70,118 @@ pub(super) struct Fit<'a> {
     pub emitters: Vec<Emitter>,
 }
 
-/// Pseudo-data of one emitter: values and noise variances at the sensors.
-struct Pseudo {
-    values: Vec<f64>,
-    noise: Vec<f64>,
-}
-
 impl Fit<'_> {
+    /// Returns the number of rounds.
     pub fn run(&mut self, rounds: usize, progress: &Progress<'_>) -> Result<usize, EstimateError> {
-        if self.exact && self.psd.nrows() > 1 {
-            for _ in 0..super::places::env("SHEARS", 2.0) as usize {
-                let sites = self.targets.sites(&self.logs, &self.psd, self.noise);
-                self.prepare(&sites, true, progress)?;
-                let shears = Shears::new(&self.law, &self.emitters, &self.logs, &self.psd);
-                (self.logs, self.psd) = shears.run(super::places::env("SWEEPS", 8.0) as usize);
-                self.normalise();
-            }
-        }
-        let mut done = 0;
-        for round in 0..rounds {
-            progress.report(round, rounds)?;
-            self.noise = self.targets.noise(&self.logs, &self.psd, self.least_additive);
-            let sites = self.targets.sites(&self.logs, &self.psd, self.noise);
-            self.prepare(&sites, REFRESH.contains(&round), progress)?;
-            let moved = self.turns(sites);
-            if std::env::var_os("FIELD_DEBUG").is_some() {
-                eprintln!(
-                    "round {round} moved {moved:.2e} noise {:?} shadow {:?}",
-                    self.noise, self.shadow
-                );
-            }
-            done = round + 1;
-            if moved < 1e-3 {
-                break;
-            }
-            self.spectra();
-        }
-        self.settle()?;
+        let done =
+            if self.exact { self.choose(progress)? } else { self.iterate(rounds, progress)? };
+        let sites = self.sites();
+        let honest = self.honest_all(&sites);
+        let places = self.search(&honest)?;
+        self.condition(honest, places)?;
         Ok(done)
     }
 
-    fn pseudo(&self, sites: &Sites, r: usize) -> Pseudo {
-        let emitters = sites.emitters;
-        let (values, noise) = (0..self.cells.len())
-            .map(|n| {
-                let own = sites.information[(n * emitters + r) * emitters + r];
-                let noise = 1.0 / own.max(LEAST_INFORMATION);
-                let step =
-                    (sites.slope[n * emitters + r] * noise).clamp(-LARGEST_STEP, LARGEST_STEP);
-                (self.logs[[n, r]] + step, noise)
-            })
-            .unzip();
-        Pseudo { values, noise }
+    fn choose(&mut self, progress: &Progress<'_>) -> Result<usize, EstimateError> {
+        let several = self.psd.nrows() > 1;
+        let choices = if several { CHOICES } else { 1 };
+        for _ in 0..choices {
+            let sites = self.sites();
+            let places = self.refresh(&sites, progress)?;
+            if several {
+                self.condition(self.pseudo_all(&sites), places)?;
+                let shears = Shears::new(&self.law, &self.emitters, &self.logs, &self.psd);
+                (self.logs, self.psd) = shears.run(SWEEPS);
+                self.normalise();
+            }
+        }
+        Ok(choices)
     }
 
-    /// As [`Fit::pseudo`], with the other emitters free within their shadowing.
-    fn honest(&self, sites: &Sites, r: usize) -> Pseudo {
+    fn iterate(&mut self, rounds: usize, progress: &Progress<'_>) -> Result<usize, EstimateError> {
+        for round in 0..rounds {
+            progress.report(round, rounds)?;
+            self.noise = self.targets.noise(&self.logs, &self.psd, self.least_additive);
+            let sites = self.sites();
+            let places = if REFRESH.contains(&round) {
+                self.refresh(&sites, progress)?
+            } else {
+                self.emitters.iter().map(|e| e.places.clone()).collect()
+            };
+            self.condition(self.pseudo_all(&sites), places)?;
+            let moved = self.turns(sites);
+            let sites = self.sites();
+            self.psd_variance = spectra::step(&mut self.psd, &sites);
+            self.normalise();
+            if moved < SETTLED {
+                return Ok(round + 1);
+            }
+        }
+        Ok(rounds)
+    }
+
+    fn sites(&self) -> Sites {
+        self.targets.sites(&self.logs, &self.psd, self.noise)
+    }
+
+    /// Pseudo-data with the other emitters held where they are: what a turn needs.
+    fn pseudo_all(&self, sites: &Sites) -> Vec<Pseudo> {
+        (0..sites.emitters).map(|r| self.pseudo(sites, r, |own, _| own)).collect()
+    }
+
+    /// Pseudo-data with the other emitters free within their shadowing. At a solution every choice
+    /// of noise gives the same mean; this one gives honest evidence and an honest spread.
+    pub fn honest_all(&self, sites: &Sites) -> Vec<Pseudo> {
+        let (count, prior) = (sites.emitters, 1.0 / self.shadow.sill);
+        let own = |r: usize, n: usize| {
+            marginal(&sites.information[n * count * count..][..count * count], count, r, prior)
+        };
+        (0..count).into_par_iter().map(|r| self.pseudo(sites, r, |_, n| own(r, n))).collect()
+    }
+
+    fn pseudo(&self, sites: &Sites, r: usize, information: impl Fn(f64, usize) -> f64) -> Pseudo {
         let count = sites.emitters;
-        let (values, noise) = (0..self.cells.len())
+        let (values, noise) = (0..self.logs.nrows())
             .map(|n| {
-                let information = &sites.information[n * count * count..][..count * count];
-                let own = marginal(information, count, r, 1.0 / self.shadow.sill);
+                let own = information(sites.information[(n * count + r) * count + r], n);
                 let noise = 1.0 / own.max(LEAST_INFORMATION);
-                let step =
-                    (sites.slope[n * count + r] * noise).clamp(-LARGEST_STEP, LARGEST_STEP);
+                let step = (sites.slope[n * count + r] * noise).clamp(-LARGEST_STEP, LARGEST_STEP);
                 (self.logs[[n, r]] + step, noise)
             })
             .unzip();
         Pseudo { values, noise }
     }
 
-    fn covariates(&self, shadow: Shadow, noise: &[f64]) -> Result<Covariates, EstimateError> {
-        let table = CorrelationTable::new(self.grid, Family::Exponential, shadow.decorrelation_m);
-        Covariates::new(&table, self.cells, shadow.sill, noise).ok_or_else(|| {
+    /// Fresh places and shadowing.
+    fn refresh(
+        &mut self,
+        sites: &Sites,
+        progress: &Progress<'_>,
+    ) -> Result<Vec<Places>, EstimateError> {
+        let honest = self.honest_all(sites);
+        let places = self.search(&honest)?;
+        let samples: Vec<Sample> = honest
+            .into_iter()
+            .zip(places)
+            .map(|(Pseudo { values, noise }, places)| Sample { values, noise, places })
+            .collect();
+        let (law, cells) = (&self.law, self.cells);
+        self.shadow =
+            shadow::fit(self.grid, law, cells, &samples, self.fixed, self.shadow, progress)?;
+        Ok(samples.into_iter().map(|s| s.places).collect())
+    }
+
+    pub fn table(&self) -> CorrelationTable {
+        CorrelationTable::new(self.grid, Family::Exponential, self.shadow.decorrelation_m)
+    }
+
+    fn covariates(
+        &self,
+        table: &CorrelationTable,
+        cells: &[Cell],
+        noise: &[f64],
+    ) -> Result<Covariates, EstimateError> {
+        Covariates::new(table, cells, self.shadow.sill, noise).ok_or_else(|| {
             EstimateError::Numerical(
                 "the covariance of the sensors is not positive definite: fix decorrelation and \
                  shadow_db"
@@ -137,74 +190,50 @@ impl Fit<'_> {
         })
     }
 
-    /// Covariances of this round; places and shadowing where asked for.
-    fn prepare(
-        &mut self,
-        sites: &Sites,
-        refresh: bool,
-        progress: &Progress<'_>,
-    ) -> Result<(), EstimateError> {
-        let places = if refresh {
-            let honest: Vec<Pseudo> =
-                (0..sites.emitters).map(|r| self.honest(sites, r)).collect();
-            let samples: Vec<Sample> = honest
-                .iter()
-                .zip(self.search(&honest)?)
-                .map(|(p, places)| Sample {
-                    values: p.values.clone(),
-                    noise: p.noise.clone(),
-                    places,
-                })
-                .collect();
-            self.shadow = shadow::fit(
-                self.grid,
-                &self.law,
-                self.cells,
-                &samples,
-                self.fixed,
-                self.shadow,
-                progress,
-            )?;
-            self.search(&honest)?
-        } else {
-            self.emitters.iter().map(|e| e.places.clone()).collect()
-        };
-        let pseudo: Vec<Pseudo> = (0..sites.emitters).map(|r| self.pseudo(sites, r)).collect();
-        self.condition(&pseudo, places)
-    }
-
     /// One process per emitter, given its pseudo-data and places.
-    fn condition(&mut self, pseudo: &[Pseudo], places: Vec<Places>) -> Result<(), EstimateError> {
+    pub fn condition(
+        &mut self,
+        pseudo: Vec<Pseudo>,
+        places: Vec<Places>,
+    ) -> Result<(), EstimateError> {
+        let table = self.table();
         self.emitters = pseudo
-            .par_iter()
+            .into_par_iter()
             .zip(places)
-            .map(|(p, mut places)| {
+            .map(|(pseudo, mut places)| {
                 if self.best_place_only {
                     places.at.truncate(1);
                     places.log_prior.truncate(1);
                 }
                 let losses = self.law.losses(self.grid, &places.at, self.cells);
-                let covariates = self.covariates(self.shadow, &p.noise)?;
-                let posterior = Posterior::new(covariates, &self.law, &places, &losses, &p.values);
-                Ok(Emitter { places, losses, posterior })
+                let covariates = self.covariates(&table, self.cells, &pseudo.noise)?;
+                let posterior =
+                    Posterior::new(covariates, &self.law, &places, &losses, &pseudo.values);
+                Ok(Emitter { places, losses, pseudo, posterior })
             })
             .collect::<Result<_, EstimateError>>()?;
         Ok(())
     }
 
     fn search(&self, pseudo: &[Pseudo]) -> Result<Vec<Places>, EstimateError> {
+        let table = self.table();
+        let step = self.cells.len().div_ceil(COARSE_SENSORS);
+        let few: Vec<Cell> = self.cells.iter().copied().step_by(step).collect();
+        let thin = |all: &[f64]| all.iter().copied().step_by(step).collect::<Vec<f64>>();
+        let (grid, law) = (self.grid, &self.law);
         pseudo
             .par_iter()
             .map(|p| {
-                let covariates = self.covariates(self.shadow, &p.noise)?;
-                let evidence = Evidence {
-                    grid: self.grid,
-                    law: &self.law,
-                    cells: self.cells,
-                    covariates: &covariates,
-                    values: &p.values,
-                };
-                Ok(evidence.search())
+                let all = self.covariates(&table, self.cells, &p.noise)?;
+                let whole =
+                    Evidence { grid, law, cells: self.cells, covariates: &all, values: &p.values };
+                if step == 1 {
+                    return Ok(whole.search(&whole));
+                }
+                let some = self.covariates(&table, &few, &thin(&p.noise))?;
+                let values = thin(&p.values);
+                let part = Evidence { grid, law, cells: &few, covariates: &some, values: &values };
+                Ok(whole.search(&part))
             })
             .collect()
     }
@@ -215,12 +244,11 @@ impl Fit<'_> {
         let before = self.logs.clone();
         for _ in 0..TURNS {
             for r in 0..count {
-                let pseudo = self.pseudo(&sites, r);
-                let emitter = &mut self.emitters[r];
-                let Emitter { places, losses, posterior } = emitter;
-                posterior.update(&self.law, places, losses, &pseudo.values);
+                let Pseudo { values, noise } = self.pseudo(&sites, r, |own, _| own);
+                let Emitter { places, losses, posterior, .. } = &mut self.emitters[r];
+                posterior.update(&self.law, places, losses, &values);
                 for n in 0..self.cells.len() {
-                    let new = pseudo.values[n] - pseudo.noise[n] * posterior.pull[n];
+                    let new = values[n] - noise[n] * posterior.pull[n];
                     let step = new - self.logs[[n, r]];
                     self.logs[[n, r]] = new;
                     for q in 0..count {
@@ -232,29 +260,12 @@ impl Fit<'_> {
         }
         let (mut sum, mut weight) = (0.0, 0.0);
         for ((n, r), f) in self.logs.indexed_iter() {
-            let own = sites.information[(n * count + r) * count + r];
-            let trust = own * self.shadow.sill / (1.0 + own * self.shadow.sill);
+            let own = sites.information[(n * count + r) * count + r] * self.shadow.sill;
+            let trust = own / (1.0 + own);
             sum += trust * (f - before[[n, r]]).powi(2);
             weight += trust;
         }
         (sum / f64::max(weight, 1e-9)).sqrt()
-    }
-
-    /// One Gauss-Newton step on log PSDs.
-    fn spectra(&mut self) {
-        let sites = self.targets.sites(&self.logs, &self.psd, self.noise);
-        self.psd_variance = spectra::step(&mut self.psd, &sites);
-        self.normalise();
-    }
-
-    /// Processes about the final SLFs, with the noise that the other emitters' freedom adds. At a
-    /// solution every choice of noise gives the same mean; this one gives an honest spread.
-    fn settle(&mut self) -> Result<(), EstimateError> {
-        let sites = self.targets.sites(&self.logs, &self.psd, self.noise);
-        let pseudo: Vec<Pseudo> =
-            (0..sites.emitters).map(|r| self.honest(&sites, r)).collect();
-        let places = self.search(&pseudo)?;
-        self.condition(&pseudo, places)
     }
 
     /// PSDs to unit norm.

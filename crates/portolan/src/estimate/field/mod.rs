@@ -5,6 +5,7 @@ pub(super) mod draw;
 mod fit;
 pub(super) mod law;
 mod places;
+mod scale;
 mod shadow;
 mod shear;
 mod sites;
@@ -13,14 +14,15 @@ mod spectra;
 use ndarray::{Array2, Array3};
 
 use super::bands::Scale;
+use super::thin_plate::local_note;
 use super::{Context, Emitters, Estimate, Estimator, OptionSpec, Options, Progress};
 use crate::error::{EstimateError, InputError};
 use crate::link::{DB_PER_NEPER, Link};
 use crate::map::{Factors, RadioMap};
 use crate::readings::Readings;
 use crate::unmix::{UnmixOptions, count, unmix};
-use draw::{Drawn, Fields, fields};
-use fit::Fit;
+use draw::{Canvas, Drawn, Fields};
+use fit::{Emitter, Fit};
 use law::Law;
 use shadow::{Fixed, usual};
 use sites::{Noise, Targets};
@@ -48,7 +50,8 @@ const OWN: &[OptionSpec] = &[
 ];
 pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
 
-pub static CHEAT: std::sync::Mutex<Option<(Array2<f64>, Array2<f64>)>> = std::sync::Mutex::new(None);
+/// Readings that unmixing explains up to this, in nepers, have no noise.
+const EXACT: f64 = 1e-6;
 
 struct Field {
     rounds: usize,
@@ -92,20 +95,67 @@ impl Estimator for Field {
             Emitters::Count(emitters) => emitters,
             Emitters::Auto => count(&power, context.seed)?.emitters.min(most),
         };
-        let options = UnmixOptions { floor: Some(link.offset()), ..UnmixOptions::default() };
-        let mut unmixed = unmix(&power, emitters, &options, context.seed)?;
-        if let Some((s, c)) = &*CHEAT.lock().unwrap() { unmixed.slf_at_sensors = s.clone(); unmixed.psd = c.clone(); }
+        let sensors = readings.sensors();
+        if sensors <= scale::FITTED {
+            let targets = Targets::new(readings.values());
+            let (fit, rounds) = self.fit(readings, &targets, link, emitters, context, progress)?;
+            return finish(readings, &fit, &fit.emitters, None, link, rounds, progress);
+        }
+        let some = scale::some(sensors);
+        let part = readings.subset(&some)?;
+        let part_targets = Targets::new(part.values());
+        let (fit, rounds) = self.fit(&part, &part_targets, link, emitters, context, progress)?;
+        let fields = draw(&fit, &fit.emitters, None, progress)?;
+        let targets = Targets::new(readings.values());
+        let logs = scale::everywhere(&fit, &fields, readings.cells(), &targets, &some);
+        let mut whole = Fit {
+            cells: readings.cells(),
+            targets: &targets,
+            logs,
+            psd: fit.psd.clone(),
+            psd_variance: fit.psd_variance.clone(),
+            emitters: Vec::new(),
+            ..fit
+        };
+        let honest = whole.honest_all(&targets.sites(&whole.logs, &whole.psd, whole.noise));
+        if sensors <= scale::TOGETHER {
+            let places = fit.emitters.into_iter().map(|e| e.places).collect();
+            whole.condition(honest, places)?;
+            return finish(readings, &whole, &whole.emitters, None, link, rounds, progress);
+        }
+        let emitters: Vec<Emitter> = fit
+            .emitters
+            .into_iter()
+            .zip(honest)
+            .map(|(e, pseudo)| Emitter { pseudo, ..e })
+            .collect();
+        finish(readings, &whole, &emitters, Some(scale::NEIGHBOURS), link, rounds, progress)
+    }
+}
+
+impl Field {
+    fn fit<'a>(
+        &self,
+        readings: &'a Readings,
+        targets: &'a Targets,
+        link: Link,
+        emitters: usize,
+        context: &Context,
+        progress: &Progress<'_>,
+    ) -> Result<(Fit<'a>, usize), EstimateError> {
         let grid = readings.grid();
+        let options = UnmixOptions { floor: Some(link.offset()), ..UnmixOptions::default() };
+        let unmixed = unmix(&readings.power(), emitters, &options, context.seed)?;
         let brightest = unmixed.slf_at_sensors.iter().copied().fold(0.0, f64::max);
         let floor = (1e-12 * brightest).max(f64::MIN_POSITIVE);
-        let targets = Targets::new(readings);
-        let exact = unmixed.residual < 1e-6;
+        let exact = matches!(targets, Targets::Power(_)) && unmixed.residual < EXACT;
         // A logarithm must have something to start from, unless the start is the answer.
         let least_psd = if exact { 0.0 } else { 1e-6 };
+        let least_additive = 1e-3 * link.offset();
         let mut fit = Fit {
             grid,
             cells: readings.cells(),
-            targets: &targets,
+            targets,
             law: Law {
                 exponent: self.exponent,
                 exponent_sd: self.exponent_sd,
@@ -114,56 +164,83 @@ impl Estimator for Field {
             fixed: self.fixed,
             best_place_only: self.best_place_only,
             exact,
-            least_additive: 1e-3 * link.offset(),
+            least_additive,
             logs: unmixed.slf_at_sensors.mapv(|s| s.max(floor).ln()),
             psd_variance: Array2::zeros(unmixed.psd.dim()),
             psd: unmixed.psd.mapv(|c| c.max(least_psd)),
-            noise: Noise { relative: 1e-3, additive: 1e-3 * link.offset() },
+            noise: Noise { relative: sites::LEAST_RELATIVE, additive: least_additive },
             shadow: usual(grid, self.fixed),
             emitters: Vec::new(),
         };
         let rounds = fit.run(self.rounds, progress)?;
-        finish(readings, &fit, link, rounds)
+        Ok((fit, rounds))
     }
 }
 
-fn finish(
-    readings: &Readings,
+fn draw(
     fit: &Fit<'_>,
-    link: Link,
-    rounds: usize,
-) -> Result<Estimate, EstimateError> {
-    let drawn: Vec<Drawn<'_>> = fit
-        .emitters
+    emitters: &[Emitter],
+    neighbours: Option<usize>,
+    progress: &Progress<'_>,
+) -> Result<Fields, EstimateError> {
+    let drawn: Vec<Drawn<'_>> = emitters
         .iter()
         .map(|e| Drawn {
             law: fit.law,
             shadow: fit.shadow,
             places: &e.places,
             posterior: &e.posterior,
+            values: &e.pseudo.values,
+            noise: &e.pseudo.noise,
         })
         .collect();
-    let fields = fields(fit.grid, fit.cells, &drawn);
+    let (grid, sensors, table) = (fit.grid, fit.cells, fit.table());
+    Canvas { grid, sensors, table: &table, neighbours }.fields(&drawn, progress)
+}
+
+fn finish(
+    readings: &Readings,
+    fit: &Fit<'_>,
+    emitters: &[Emitter],
+    neighbours: Option<usize>,
+    link: Link,
+    rounds: usize,
+    progress: &Progress<'_>,
+) -> Result<Estimate, EstimateError> {
+    let fields = draw(fit, emitters, neighbours, progress)?;
+    // The spread is that of power itself: a floor chosen for noisy readings must not flatten it.
+    let quiet = Link::choose(readings.power().iter().copied().filter(|x| *x > 0.0));
+    let link = if quiet.offset() < link.offset() { quiet } else { link };
     let map = chart(readings, &fields, &fit.psd, &fit.psd_variance, link)?;
-    let found: Vec<_> = fit.emitters.iter().map(|e| e.posterior.place(&e.places)).collect();
+    let found: Vec<_> = emitters.iter().map(|e| e.posterior.place(&e.places)).collect();
     let mut estimate = Estimate::new(map.with_emitters(found.iter().map(|f| f.0).collect()));
     estimate.iterations = rounds;
     estimate.fitted = vec![
+        ("emitters", emitters.len() as f64),
         ("decorrelation_m", fit.shadow.decorrelation_m),
         ("shadow_db", DB_PER_NEPER * fit.shadow.sill.sqrt()),
         ("noise_db", DB_PER_NEPER * fit.noise.relative),
+        ("noise_power", fit.noise.additive),
     ];
     let cell = fit.grid.cell_m();
-    for (r, (emitter, (at, sd))) in fit.emitters.iter().zip(&found).enumerate() {
+    for (r, (emitter, (at, sd))) in emitters.iter().zip(&found).enumerate() {
         estimate.notes.push(format!(
-            "emitter {r} at row {:.1} ± {:.1} m, col {:.1} ± {:.1} m, exponent {:.2}",
+            "emitter {r} at row {:.1}, col {:.1} (standard error {:.1} m and {:.1} m), exponent {:.2}",
             at[0],
-            sd[0] * cell,
             at[1],
+            sd[0] * cell,
             sd[1] * cell,
             emitter.posterior.exponent()
         ));
     }
+    if readings.sensors() > scale::FITTED {
+        estimate.notes.push(format!(
+            "fitted to {} of {} sensors; all of them draw the map",
+            scale::FITTED,
+            readings.sensors()
+        ));
+    }
+    estimate.notes.extend(neighbours.map(local_note));
     Ok(estimate)
 }
 

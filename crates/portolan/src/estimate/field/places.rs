@@ -9,6 +9,8 @@ use crate::grid::{Cell, Grid};
 
 /// Candidates of the first lattice, about.
 const FIRST: usize = 1300;
+/// Candidates of the first lattice that all sensors judge.
+const SECOND: usize = 160;
 /// Most candidates kept for an emitter: many where sensors are few and places are unsure.
 const MOST: (usize, usize) = (48, 200);
 const MOST_ENTRIES: usize = 16_000;
@@ -81,10 +83,17 @@ impl Evidence<'_> {
             .collect()
     }
 
-    /// The places that matter, with their prior weights.
-    pub fn search(&self) -> Places {
+    /// The places that matter, with their prior weights. `coarse` judges the first lattice: the
+    /// same sensors, or some of them.
+    pub fn search(&self, coarse: &Evidence<'_>) -> Places {
         let (first, spacing) = lattice(self.grid);
-        let mut found = self.judge(&first, &vec![spacing; first.len()]);
+        let mut found = coarse.judge(&first, &vec![spacing; first.len()]);
+        if coarse.cells.len() < self.cells.len() {
+            found.sort_by(|a, b| b.log_posterior.total_cmp(&a.log_posterior));
+            found.truncate(SECOND);
+            let (at, spacing): (Vec<_>, Vec<_>) = found.iter().map(|c| (c.at, c.spacing)).unzip();
+            found = self.judge(&at, &spacing);
+        }
         for _ in 0..ROUNDS {
             found.sort_by(|a, b| b.log_posterior.total_cmp(&a.log_posterior));
             let floor = found[0].log_posterior - 7.0;
@@ -130,8 +139,4 @@ struct Candidate {
     /// Density times area.
     log_prior: f64,
     log_posterior: f64,
-}
-
-pub(super) fn env(name: &str, default: f64) -> f64 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
 }

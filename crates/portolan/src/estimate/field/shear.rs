@@ -28,7 +28,12 @@ pub(super) struct Shears<'a> {
 }
 
 impl<'a> Shears<'a> {
-    pub fn new(law: &'a Law, emitters: &'a [Emitter], logs: &Array2<f64>, psd: &Array2<f64>) -> Self {
+    pub fn new(
+        law: &'a Law,
+        emitters: &'a [Emitter],
+        logs: &Array2<f64>,
+        psd: &Array2<f64>,
+    ) -> Self {
         let slf: Vec<Vec<f64>> =
             logs.columns().into_iter().map(|f| f.iter().map(|v| v.exp()).collect()).collect();
         let psd: Vec<Vec<f64>> = psd.outer_iter().map(|c| c.to_vec()).collect();
@@ -61,9 +66,6 @@ impl<'a> Shears<'a> {
                 for j in (0..count).filter(|&j| j != i) {
                     gained += self.improve(i, j, sweep == 0);
                 }
-            }
-            if std::env::var_os("FIELD_DEBUG").is_some() {
-                eprintln!("sweep {sweep} gained {gained}");
             }
             if gained < 0.05 {
                 break;

@@ -9,13 +9,13 @@
 use faer::Mat;
 use ndarray::Array2;
 
-use crate::linalg::Cholesky;
 use crate::likelihood::{Likelihood, Probit};
+use crate::linalg::Cholesky;
 use crate::quantiser::MISSING_LEVEL;
-use crate::readings::{Readings, Values};
+use crate::readings::Values;
 
 /// Relative noise below which nothing is gained by believing more.
-const LEAST_RELATIVE: f64 = 1e-3;
+pub(super) const LEAST_RELATIVE: f64 = 1e-3;
 
 /// What the sensors reported.
 pub(super) enum Targets {
@@ -48,8 +48,8 @@ pub(super) struct Sites {
 }
 
 impl Targets {
-    pub fn new(readings: &Readings) -> Self {
-        match readings.values() {
+    pub fn new(values: &Values) -> Self {
+        match values {
             Values::Power(power) => Targets::Power(power.clone()),
             Values::Levels { levels, quantiser } => Targets::Levels {
                 levels: levels.clone(),

@@ -22,13 +22,11 @@ pub(super) fn step(psd: &mut Array2<f64>, sites: &Sites) -> Array2<f64> {
     let prior = Autoregression::new(bands);
     for _ in 0..TURNS {
         for r in 0..count {
-            let information: Vec<f64> = (0..bands)
-                .map(|k| sites.band_information[(k * count + r) * count + r])
-                .collect();
+            let information: Vec<f64> =
+                (0..bands).map(|k| sites.band_information[(k * count + r) * count + r]).collect();
             let now = logs.row(r).to_vec();
-            let pull: Vec<f64> = (0..bands)
-                .map(|k| slope[k * count + r] + information[k] * now[k])
-                .collect();
+            let pull: Vec<f64> =
+                (0..bands).map(|k| slope[k * count + r] + information[k] * now[k]).collect();
             let new = prior.solve(&information, &pull, prior.level(&now));
             for k in 0..bands {
                 let limit = start[[r, k]] + LARGEST_STEP;
@@ -82,7 +80,13 @@ impl Autoregression {
         let last = self.own.len() - 1;
         let (mut sum, mut weight) = (0.0, 0.0);
         for (k, v) in values.iter().enumerate() {
-            let neighbours = if last == 0 { 0.0 } else if k == 0 || k == last { 1.0 } else { 2.0 };
+            let neighbours = if last == 0 {
+                0.0
+            } else if k == 0 || k == last {
+                1.0
+            } else {
+                2.0
+            };
             let w = self.own[k] + neighbours * self.next;
             sum += w * v;
             weight += w;

@@ -43,6 +43,11 @@ const OWN: &[OptionSpec] = &[
         takes: "average | best: over where an emitter may stand, or the likeliest place only",
     },
     OptionSpec {
+        name: "neighbours",
+        default: "all up to 4000 sensors, then 128",
+        takes: "how many nearest sensors each 8 x 8 tile uses",
+    },
+    OptionSpec {
         name: "offset",
         default: "from the readings (1e-6 at unit scale, as in the paper)",
         takes: "the a of ln(x + a), in the readings' unit",
@@ -59,6 +64,7 @@ struct Field {
     exponent: f64,
     exponent_sd: f64,
     best_place_only: bool,
+    neighbours: Option<usize>,
     scale: Scale,
 }
 
@@ -76,6 +82,7 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
         exponent: options.number("exponent", 0.0..10.0)?.unwrap_or(2.3),
         exponent_sd: options.number("exponent_sd", positive)?.unwrap_or(0.35),
         best_place_only: options.choice("positions", &positions)?.unwrap_or(false),
+        neighbours: options.count("neighbours", 2..=scale::TOGETHER)?,
         scale: Scale::log_from_options(options)?,
     }))
 }
@@ -96,10 +103,14 @@ impl Estimator for Field {
             Emitters::Auto => count(&power, context.seed)?.emitters.min(most),
         };
         let sensors = readings.sensors();
+        let neighbours = self
+            .neighbours
+            .or((sensors > scale::TOGETHER).then_some(scale::NEIGHBOURS))
+            .filter(|n| *n < sensors);
         if sensors <= scale::FITTED {
             let targets = Targets::new(readings.values());
             let (fit, rounds) = self.fit(readings, &targets, link, emitters, context, progress)?;
-            return finish(readings, &fit, &fit.emitters, None, link, rounds, progress);
+            return finish(readings, &fit, &fit.emitters, neighbours, link, rounds, progress);
         }
         let some = scale::some(sensors);
         let part = readings.subset(&some)?;
@@ -118,7 +129,7 @@ impl Estimator for Field {
             ..fit
         };
         let honest = whole.honest_all(&targets.sites(&whole.logs, &whole.psd, whole.noise));
-        if sensors <= scale::TOGETHER {
+        if neighbours.is_none() {
             let places = fit.emitters.into_iter().map(|e| e.places).collect();
             whole.condition(honest, places)?;
             return finish(readings, &whole, &whole.emitters, None, link, rounds, progress);
@@ -129,7 +140,7 @@ impl Estimator for Field {
             .zip(honest)
             .map(|(e, pseudo)| Emitter { pseudo, ..e })
             .collect();
-        finish(readings, &whole, &emitters, Some(scale::NEIGHBOURS), link, rounds, progress)
+        finish(readings, &whole, &emitters, neighbours, link, rounds, progress)
     }
 }
 
@@ -275,3 +286,6 @@ pub(super) fn chart(
         .with_frequencies(frequencies)?
         .with_spread_db(Some(spread))?)
 }
+
+#[cfg(test)]
+mod tests;

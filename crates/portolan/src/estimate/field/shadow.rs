@@ -57,11 +57,12 @@ pub(super) fn fit(
     let kept: Vec<usize> = (0..cells.len()).step_by(step).collect();
     let cells: Vec<Cell> = kept.iter().map(|&n| cells[n]).collect();
     let thin = |all: &[f64]| kept.iter().map(|&n| all[n]).collect::<Vec<f64>>();
-    let samples: Vec<(Vec<f64>, Vec<f64>, &Places, Mat<f64>)> = samples
+    let samples: Vec<(Sample, Mat<f64>)> = samples
         .iter()
         .map(|s| {
             let losses = law.losses(grid, &s.places.at, &cells);
-            (thin(&s.values), thin(&s.noise), &s.places, losses)
+            let (values, noise) = (thin(&s.values), thin(&s.noise));
+            (Sample { values, noise, places: s.places.clone() }, losses)
         })
         .collect();
     let middle = usual(grid, Fixed::default());
@@ -76,7 +77,7 @@ pub(super) fn fit(
         let table = CorrelationTable::new(grid, Family::Exponential, shadow.decorrelation_m);
         let evidence: Vec<f64> = samples
             .par_iter()
-            .map(|(values, noise, places, losses)| {
+            .map(|(Sample { values, noise, places }, losses)| {
                 match Covariates::new(&table, &cells, shadow.sill, noise) {
                     Some(c) => Posterior::new(c, law, places, losses, values).log_evidence,
                     None => f64::NEG_INFINITY,

@@ -12,8 +12,9 @@ use super::law::Law;
 const TRIALS: [f64; 7] = [0.7, 1.5, 3.0, 5.0, 8.0, 12.0, 17.0];
 /// Neighbouring bands of a PSD resemble each other: each counts for this much of an independent one.
 const BANDS_WEIGHT: f64 = 0.3;
-/// Halvings of the step around the best trial.
-const HALVINGS: usize = 12;
+/// Steps around the best trial, and the shortest worth taking.
+const STEPS: usize = 12;
+const SHORTEST: f64 = 1e-4;
 
 /// Factors of exact readings on their way to the likeliest.
 pub(super) struct Shears<'a> {
@@ -93,55 +94,69 @@ impl<'a> Shears<'a> {
             return 0.0;
         }
         let start = self.slf_value[j] + self.psd_value[i];
-        let at = |e: f64| {
-            let slf: Vec<f64> =
-                self.slf[j].iter().zip(&self.slf[i]).map(|(s, t)| (s - e * t).max(0.0)).collect();
-            let psd: Vec<f64> =
-                self.psd[i].iter().zip(&self.psd[j]).map(|(c, d)| (c + e * d).max(0.0)).collect();
-            let values = (self.field_value(j, &slf), spectrum_value(&psd));
-            (values.0 + values.1, e, slf, psd, values)
-        };
-        let mut best: Option<(f64, f64, Vec<f64>, Vec<f64>, (f64, f64))> = None;
-        let mut least = start;
+        let mut best = Trial { along: 0.0, value: start, factors: None };
         if search {
             for trial in TRIALS {
                 let share = (-trial).exp() * width;
-                for e in [share - down, up - share] {
-                    let tried = at(e);
-                    if tried.0 < least {
-                        least = tried.0;
-                        best = Some(tried);
-                    }
+                for along in [share - down, up - share] {
+                    best = best.or_better(self.shear(i, j, along));
                 }
             }
         }
-        // Steps relative to the nearer wall, outwards while they help, halved when they do not.
+        // Steps relative to the nearer wall, longer while they help, shorter when they do not.
         let mut step = 0.25;
-        for _ in 0..HALVINGS {
-            let now = best.as_ref().map_or(0.0, |b| b.1);
-            let near = (now + down).min(up - now);
-            let mut better = false;
+        for _ in 0..STEPS {
+            let near = (best.along + down).min(up - best.along);
+            let before = best.value;
             for sign in [1.0, -1.0] {
-                let e = now + sign * step * near;
-                let tried = at(e);
-                if tried.0 < least {
-                    least = tried.0;
-                    best = Some(tried);
-                    better = true;
-                    break;
+                if best.value == before {
+                    let along = best.along + sign * step * near;
+                    best = best.or_better(self.shear(i, j, along));
                 }
             }
-            step = if better { (1.5 * step).min(0.8) } else { 0.25 * step };
-            if step < 1e-4 {
+            step = if best.value < before { (1.5 * step).min(0.8) } else { 0.25 * step };
+            if step < SHORTEST {
                 break;
             }
         }
-        let Some((value, _, slf, psd, values)) = best else { return 0.0 };
-        self.slf[j] = slf;
-        self.psd[i] = psd;
-        self.slf_value[j] = values.0;
-        self.psd_value[i] = values.1;
-        start - value
+        let Some(factors) = best.factors else { return 0.0 };
+        self.slf[j] = factors.slf;
+        self.psd[i] = factors.psd;
+        self.slf_value[j] = factors.slf_value;
+        self.psd_value[i] = factors.psd_value;
+        start - best.value
+    }
+
+    /// C_i + e C_j and S_j - e S_i with their values.
+    fn shear(&self, i: usize, j: usize, along: f64) -> Trial {
+        let mix = |a: &[f64], b: &[f64], e: f64| -> Vec<f64> {
+            a.iter().zip(b).map(|(x, y)| (x + e * y).max(0.0)).collect()
+        };
+        let slf = mix(&self.slf[j], &self.slf[i], -along);
+        let psd = mix(&self.psd[i], &self.psd[j], along);
+        let (slf_value, psd_value) = (self.field_value(j, &slf), spectrum_value(&psd));
+        let factors = Some(Sheared { slf, psd, slf_value, psd_value });
+        Trial { along, value: slf_value + psd_value, factors }
+    }
+}
+
+/// A shear that was tried; the start has no new factors.
+struct Trial {
+    along: f64,
+    value: f64,
+    factors: Option<Sheared>,
+}
+
+struct Sheared {
+    slf: Vec<f64>,
+    psd: Vec<f64>,
+    slf_value: f64,
+    psd_value: f64,
+}
+
+impl Trial {
+    fn or_better(self, other: Trial) -> Trial {
+        if other.value < self.value { other } else { self }
     }
 }
 

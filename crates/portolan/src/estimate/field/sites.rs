@@ -17,6 +17,9 @@ use crate::readings::Values;
 /// Relative noise below which nothing is gained by believing more.
 pub(super) const LEAST_RELATIVE: f64 = 1e-3;
 
+/// Power below this has no meaningful logarithm.
+const LEAST_POWER: f64 = 1e-290;
+
 /// What the sensors reported.
 pub(super) enum Targets {
     Power(Array2<f64>),
@@ -105,13 +108,11 @@ impl Targets {
                     share[r] = slf[r] * psd[[r, k]];
                     total += share[r];
                 }
-                if !(total > f64::MIN_POSITIVE * 1e16) {
+                if total.is_nan() || total < LEAST_POWER {
                     continue;
                 }
                 let Pull { slope, information } = self.pull(n, k, total, noise);
-                for r in 0..emitters {
-                    share[r] /= total;
-                }
+                share.iter_mut().for_each(|s| *s /= total);
                 for r in 0..emitters {
                     sites.slope[n * emitters + r] += share[r] * slope;
                     sites.band_slope[k * emitters + r] += share[r] * slope;

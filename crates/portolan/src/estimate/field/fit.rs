@@ -85,9 +85,10 @@ impl Fit<'_> {
     fn choose(&mut self, progress: &Progress<'_>) -> Result<usize, EstimateError> {
         let several = self.psd.nrows() > 1;
         let choices = if several { CHOICES } else { 1 };
-        for _ in 0..choices {
+        for choice in 0..choices {
+            progress.report(choice, choices)?;
             let sites = self.sites();
-            let places = self.refresh(&sites, progress)?;
+            let places = self.refresh(&sites)?;
             if several {
                 self.condition(self.pseudo_all(&sites), places)?;
                 let shears = Shears::new(&self.law, &self.emitters, &self.logs, &self.psd);
@@ -104,7 +105,7 @@ impl Fit<'_> {
             self.noise = self.targets.noise(&self.logs, &self.psd, self.least_additive);
             let sites = self.sites();
             let places = if REFRESH.contains(&round) {
-                self.refresh(&sites, progress)?
+                self.refresh(&sites)?
             } else {
                 self.emitters.iter().map(|e| e.places.clone()).collect()
             };
@@ -153,11 +154,7 @@ impl Fit<'_> {
     }
 
     /// Fresh places and shadowing.
-    fn refresh(
-        &mut self,
-        sites: &Sites,
-        progress: &Progress<'_>,
-    ) -> Result<Vec<Places>, EstimateError> {
+    fn refresh(&mut self, sites: &Sites) -> Result<Vec<Places>, EstimateError> {
         let honest = self.honest_all(sites);
         let places = self.search(&honest)?;
         let samples: Vec<Sample> = honest
@@ -166,8 +163,7 @@ impl Fit<'_> {
             .map(|(Pseudo { values, noise }, places)| Sample { values, noise, places })
             .collect();
         let (law, cells) = (&self.law, self.cells);
-        self.shadow =
-            shadow::fit(self.grid, law, cells, &samples, self.fixed, self.shadow, progress)?;
+        self.shadow = shadow::fit(self.grid, law, cells, &samples, self.fixed, self.shadow);
         Ok(samples.into_iter().map(|s| s.places).collect())
     }
 

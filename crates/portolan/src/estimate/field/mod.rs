@@ -102,6 +102,10 @@ impl Estimator for Field {
             Emitters::Count(emitters) => emitters,
             Emitters::Auto => count(&power, context.seed)?.emitters.min(most),
         };
+        // The fit takes most of the time, drawing the rest.
+        let fitting = |share: f64| progress.report((700.0 * share) as usize, 1000).is_ok();
+        let drawing = |share: f64| progress.report(700 + (300.0 * share) as usize, 1000).is_ok();
+        let (fitting, drawing) = (Progress::new(&fitting), Progress::new(&drawing));
         let sensors = readings.sensors();
         let neighbours = self
             .neighbours
@@ -109,14 +113,14 @@ impl Estimator for Field {
             .filter(|n| *n < sensors);
         if sensors <= scale::FITTED {
             let targets = Targets::new(readings.values());
-            let (fit, rounds) = self.fit(readings, &targets, link, emitters, context, progress)?;
-            return finish(readings, &fit, &fit.emitters, neighbours, link, rounds, progress);
+            let (fit, rounds) = self.fit(readings, &targets, link, emitters, context, &fitting)?;
+            return finish(readings, &fit, &fit.emitters, neighbours, link, rounds, &drawing);
         }
         let some = scale::some(sensors);
         let part = readings.subset(&some)?;
         let part_targets = Targets::new(part.values());
-        let (fit, rounds) = self.fit(&part, &part_targets, link, emitters, context, progress)?;
-        let fields = draw(&fit, &fit.emitters, None, progress)?;
+        let (fit, rounds) = self.fit(&part, &part_targets, link, emitters, context, &fitting)?;
+        let fields = draw(&fit, &fit.emitters, None, &drawing)?;
         let targets = Targets::new(readings.values());
         let logs = scale::everywhere(&fit, &fields, readings.cells(), &targets, &some);
         let mut whole = Fit {
@@ -132,7 +136,7 @@ impl Estimator for Field {
         if neighbours.is_none() {
             let places = fit.emitters.into_iter().map(|e| e.places).collect();
             whole.condition(honest, places)?;
-            return finish(readings, &whole, &whole.emitters, None, link, rounds, progress);
+            return finish(readings, &whole, &whole.emitters, None, link, rounds, &drawing);
         }
         let emitters: Vec<Emitter> = fit
             .emitters
@@ -140,7 +144,7 @@ impl Estimator for Field {
             .zip(honest)
             .map(|(e, pseudo)| Emitter { pseudo, ..e })
             .collect();
-        finish(readings, &whole, &emitters, neighbours, link, rounds, progress)
+        finish(readings, &whole, &emitters, neighbours, link, rounds, &drawing)
     }
 }
 

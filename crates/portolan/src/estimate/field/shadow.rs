@@ -5,8 +5,6 @@ use faer::Mat;
 use rayon::prelude::*;
 
 use super::law::{Covariates, Law, Places, Posterior, Shadow};
-use crate::error::EstimateError;
-use crate::estimate::Progress;
 use crate::gaussian_process::{CorrelationTable, Family, minimise};
 use crate::grid::{Cell, Grid};
 use crate::link::DB_PER_NEPER;
@@ -48,10 +46,9 @@ pub(super) fn fit(
     samples: &[Sample],
     fixed: Fixed,
     start: Shadow,
-    progress: &Progress<'_>,
-) -> Result<Shadow, EstimateError> {
+) -> Shadow {
     if fixed.decorrelation_m.is_some() && fixed.sill.is_some() {
-        return Ok(usual(grid, fixed));
+        return usual(grid, fixed);
     }
     let step = cells.len().div_ceil(MOST_SENSORS).max(1);
     let kept: Vec<usize> = (0..cells.len()).step_by(step).collect();
@@ -71,8 +68,7 @@ pub(super) fn fit(
         let decorrelation_m = fixed.decorrelation_m.unwrap_or(x[0].exp());
         Shadow { decorrelation_m, sill: fixed.sill.unwrap_or(x[1].exp() * decorrelation_m) }
     };
-    let objective = |x: &[f64]| -> Result<f64, EstimateError> {
-        progress.report(0, 1)?;
+    let objective = |x: &[f64]| -> Result<f64, std::convert::Infallible> {
         let shadow = unpack(x);
         let table = CorrelationTable::new(grid, Family::Exponential, shadow.decorrelation_m);
         let evidence: Vec<f64> = samples
@@ -91,6 +87,6 @@ pub(super) fn fit(
     let reach = (0.5 * grid.cell_m(), 20.0 * grid.diagonal_m().max(grid.cell_m()));
     let bounds = [(reach.0.ln(), reach.1.ln()), ((1e-6 / reach.1).ln(), (1e3 / reach.0).ln())];
     let from = [start.decorrelation_m.ln(), (start.sill / start.decorrelation_m).ln()];
-    let (x, _) = minimise(objective, &from, &bounds, 0.7, 0.08, 30)?;
-    Ok(unpack(&x))
+    let Ok((x, _)) = minimise(objective, &from, &bounds, 0.7, 0.08, 30);
+    unpack(&x)
 }

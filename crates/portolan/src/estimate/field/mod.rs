@@ -28,7 +28,7 @@ use shadow::{Fixed, usual};
 use sites::{Noise, Targets};
 
 const OWN: &[OptionSpec] = &[
-    OptionSpec { name: "rounds", default: "14 (ours)", takes: "1 to 1000: most rounds of the fit" },
+    OptionSpec { name: "rounds", default: "20 (ours)", takes: "1 to 1000: most rounds of the fit" },
     OptionSpec { name: "decorrelation", default: "fitted", takes: "metres" },
     OptionSpec { name: "shadow_db", default: "fitted", takes: "dB" },
     OptionSpec { name: "exponent", default: "2.3 (ours)", takes: "expected path-loss exponent" },
@@ -72,7 +72,7 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
     let positive = f64::MIN_POSITIVE..f64::INFINITY;
     let positions = [("average", false), ("best", true)];
     Ok(Box::new(Field {
-        rounds: options.count("rounds", 1..=1000)?.unwrap_or(14),
+        rounds: options.count("rounds", 1..=1000)?.unwrap_or(20),
         fixed: Fixed {
             decorrelation_m: options.number("decorrelation", positive.clone())?,
             sill: options

@@ -7,8 +7,8 @@ use ndarray::Array2;
 use super::sites::{Sites, marginal};
 
 /// The autoregression: variance in squared nepers, reach in bands.
-const SILL: f64 = 9.0;
-const REACH: f64 = 8.0;
+const SILL: f64 = 25.0;
+const REACH: f64 = 30.0;
 /// Turns of the emitters.
 const TURNS: usize = 3;
 const LARGEST_STEP: f64 = 1.5;

@@ -5,17 +5,20 @@ mod auto;
 mod bands;
 mod btd;
 mod emitters;
+mod field;
 mod idw;
 mod kriging;
 mod linear;
 mod nearest;
 mod options;
+mod oracle;
 mod progress;
 mod register;
 mod thin_plate;
 mod unn;
 
 pub use options::{OptionSpec, Options};
+pub use oracle::Oracle;
 pub use progress::Progress;
 pub use register::{Method, build, method, methods};
 

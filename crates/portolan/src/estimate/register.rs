@@ -1,7 +1,8 @@
 //! The register of methods: a new method is one file and one line here.
 
 use super::{
-    Estimator, OptionSpec, Options, auto, btd, idw, kriging, linear, nearest, thin_plate, unn,
+    Estimator, OptionSpec, Options, auto, btd, field, idw, kriging, linear, nearest, thin_plate,
+    unn,
 };
 use crate::error::InputError;
 
@@ -93,6 +94,12 @@ const METHODS: &[Method] = &[
         summary: "the paper's domain-factored untrained decoder",
         options: unn::OPTIONS,
         build: unn::build,
+    },
+    Method {
+        name: "field",
+        summary: "path loss and shadowing of every emitter, with places, PSDs and a spread (ours)",
+        options: field::OPTIONS,
+        build: field::build,
     },
     Method {
         name: "auto",

@@ -12,6 +12,7 @@ mod restricted;
 
 pub use covariance::{Covariance, Family};
 pub(crate) use neighbours::Neighbours;
+pub(crate) use nelder_mead::minimise;
 pub use regression::NuggetRole;
 pub(crate) use regression::{CorrelationTable, Prediction, Regression};
 pub(crate) use restricted::{Fixed, Sample, fit};

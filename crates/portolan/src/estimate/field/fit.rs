@@ -1,0 +1,277 @@
+//! The fit. Readings with noise: sites, then one Gaussian process per emitter in turn until they
+//! agree (block Gauss-Seidel on the joint posterior), then PSDs and noise, and again; places and
+//! shadowing now and then. Readings without noise: only the choice among exact factorisations.
+
+use faer::Mat;
+use ndarray::Array2;
+use rayon::prelude::*;
+
+use super::law::{Covariates, Law, Places, Posterior, Shadow};
+use super::places::Evidence;
+use super::shadow::{self, Fixed, Sample};
+use super::shear::Shears;
+use super::sites::{Noise, Sites, Targets, marginal};
+use super::spectra;
+use crate::error::EstimateError;
+use crate::estimate::Progress;
+use crate::gaussian_process::{CorrelationTable, Family};
+use crate::grid::{Cell, Grid};
+
+/// Information below this says nothing; a variance of 1e4 squared nepers.
+const LEAST_INFORMATION: f64 = 1e-4;
+/// Turns of the emitters per round.
+const TURNS: usize = 3;
+/// Rounds in which places and shadowing are sought again.
+const REFRESH: [usize; 4] = [0, 2, 5, 9];
+/// Largest step of a log SLF in one round.
+pub(super) const LARGEST_STEP: f64 = 1.5;
+/// A round that moves less than this, in nepers, is the last.
+const SETTLED: f64 = 1e-3;
+/// Choices among exact factorisations, each with fresh places and shadowing, and sweeps of each.
+const CHOICES: usize = 2;
+const SWEEPS: usize = 8;
+/// Sensors that the first lattice of places is judged by.
+const COARSE_SENSORS: usize = 200;
+
+/// What one emitter is known by.
+pub(super) struct Emitter {
+    pub places: Places,
+    /// Sensors x places.
+    pub losses: Mat<f64>,
+    pub pseudo: Pseudo,
+    pub posterior: Posterior,
+}
+
+/// Pseudo-data of one emitter: values and noise variances at the sensors.
+pub(super) struct Pseudo {
+    pub values: Vec<f64>,
+    pub noise: Vec<f64>,
+}
+
+pub(super) struct Fit<'a> {
+    pub grid: Grid,
+    pub cells: &'a [Cell],
+    pub targets: &'a Targets,
+    pub law: Law,
+    pub fixed: Fixed,
+    pub best_place_only: bool,
+    /// The readings have no noise, and the start fits them.
+    pub exact: bool,
+    /// The additive noise is never taken to be below this.
+    pub least_additive: f64,
+    /// Log SLFs, sensors x emitters.
+    pub logs: Array2<f64>,
+    /// Emitters x bands.
+    pub psd: Array2<f64>,
+    /// Variance of ln PSD.
+    pub psd_variance: Array2<f64>,
+    pub noise: Noise,
+    pub shadow: Shadow,
+    pub emitters: Vec<Emitter>,
+}
+
+impl Fit<'_> {
+    /// Returns the number of rounds.
+    pub fn run(&mut self, rounds: usize, progress: &Progress<'_>) -> Result<usize, EstimateError> {
+        let done =
+            if self.exact { self.choose(progress)? } else { self.iterate(rounds, progress)? };
+        let sites = self.sites();
+        let honest = self.honest_all(&sites);
+        let places = self.search(&honest)?;
+        self.condition(honest, places)?;
+        Ok(done)
+    }
+
+    fn choose(&mut self, progress: &Progress<'_>) -> Result<usize, EstimateError> {
+        let several = self.psd.nrows() > 1;
+        let choices = if several { CHOICES } else { 1 };
+        for choice in 0..choices {
+            progress.report(choice, choices)?;
+            let sites = self.sites();
+            let places = self.refresh(&sites)?;
+            if several {
+                self.condition(self.pseudo_all(&sites), places)?;
+                let shears = Shears::new(&self.law, &self.emitters, &self.logs, &self.psd);
+                (self.logs, self.psd) = shears.run(SWEEPS);
+                self.normalise();
+            }
+        }
+        Ok(choices)
+    }
+
+    fn iterate(&mut self, rounds: usize, progress: &Progress<'_>) -> Result<usize, EstimateError> {
+        for round in 0..rounds {
+            progress.report(round, rounds)?;
+            self.noise = self.targets.noise(&self.logs, &self.psd, self.least_additive);
+            let sites = self.sites();
+            let places = if REFRESH.contains(&round) {
+                self.refresh(&sites)?
+            } else {
+                self.emitters.iter().map(|e| e.places.clone()).collect()
+            };
+            self.condition(self.pseudo_all(&sites), places)?;
+            let moved = self.turns(sites);
+            let sites = self.sites();
+            self.psd_variance = spectra::step(&mut self.psd, &sites);
+            self.normalise();
+            if moved < SETTLED {
+                return Ok(round + 1);
+            }
+        }
+        Ok(rounds)
+    }
+
+    fn sites(&self) -> Sites {
+        self.targets.sites(&self.logs, &self.psd, self.noise)
+    }
+
+    /// Pseudo-data with the other emitters held where they are: what a turn needs.
+    fn pseudo_all(&self, sites: &Sites) -> Vec<Pseudo> {
+        (0..sites.emitters).map(|r| self.pseudo(sites, r, |own, _| own)).collect()
+    }
+
+    /// Pseudo-data with the other emitters free within their shadowing. At a solution every choice
+    /// of noise gives the same mean; this one gives honest evidence and an honest spread.
+    pub fn honest_all(&self, sites: &Sites) -> Vec<Pseudo> {
+        let (count, prior) = (sites.emitters, 1.0 / self.shadow.sill);
+        let own = |r: usize, n: usize| {
+            marginal(&sites.information[n * count * count..][..count * count], count, r, prior)
+        };
+        (0..count).into_par_iter().map(|r| self.pseudo(sites, r, |_, n| own(r, n))).collect()
+    }
+
+    fn pseudo(&self, sites: &Sites, r: usize, information: impl Fn(f64, usize) -> f64) -> Pseudo {
+        let count = sites.emitters;
+        let (values, noise) = (0..self.logs.nrows())
+            .map(|n| {
+                let own = information(sites.information[(n * count + r) * count + r], n);
+                let noise = 1.0 / own.max(LEAST_INFORMATION);
+                let step = (sites.slope[n * count + r] * noise).clamp(-LARGEST_STEP, LARGEST_STEP);
+                (self.logs[[n, r]] + step, noise)
+            })
+            .unzip();
+        Pseudo { values, noise }
+    }
+
+    /// Fresh places and shadowing.
+    fn refresh(&mut self, sites: &Sites) -> Result<Vec<Places>, EstimateError> {
+        let honest = self.honest_all(sites);
+        let places = self.search(&honest)?;
+        let samples: Vec<Sample> = honest
+            .into_iter()
+            .zip(places)
+            .map(|(Pseudo { values, noise }, places)| Sample { values, noise, places })
+            .collect();
+        let (law, cells) = (&self.law, self.cells);
+        self.shadow = shadow::fit(self.grid, law, cells, &samples, self.fixed, self.shadow);
+        Ok(samples.into_iter().map(|s| s.places).collect())
+    }
+
+    pub fn table(&self) -> CorrelationTable {
+        CorrelationTable::new(self.grid, Family::Exponential, self.shadow.decorrelation_m)
+    }
+
+    fn covariates(
+        &self,
+        table: &CorrelationTable,
+        cells: &[Cell],
+        noise: &[f64],
+    ) -> Result<Covariates, EstimateError> {
+        Covariates::new(table, cells, self.shadow.sill, noise).ok_or_else(|| {
+            EstimateError::Numerical(
+                "the covariance of the sensors is not positive definite: fix decorrelation and \
+                 shadow_db"
+                    .into(),
+            )
+        })
+    }
+
+    /// One process per emitter, given its pseudo-data and places.
+    pub fn condition(
+        &mut self,
+        pseudo: Vec<Pseudo>,
+        places: Vec<Places>,
+    ) -> Result<(), EstimateError> {
+        let table = self.table();
+        self.emitters = pseudo
+            .into_par_iter()
+            .zip(places)
+            .map(|(pseudo, mut places)| {
+                if self.best_place_only {
+                    places.at.truncate(1);
+                    places.log_prior.truncate(1);
+                }
+                let losses = self.law.losses(self.grid, &places.at, self.cells);
+                let covariates = self.covariates(&table, self.cells, &pseudo.noise)?;
+                let posterior =
+                    Posterior::new(covariates, &self.law, &places, &losses, &pseudo.values);
+                Ok(Emitter { places, losses, pseudo, posterior })
+            })
+            .collect::<Result<_, EstimateError>>()?;
+        Ok(())
+    }
+
+    fn search(&self, pseudo: &[Pseudo]) -> Result<Vec<Places>, EstimateError> {
+        let table = self.table();
+        let step = self.cells.len().div_ceil(COARSE_SENSORS);
+        let few: Vec<Cell> = self.cells.iter().copied().step_by(step).collect();
+        let thin = |all: &[f64]| all.iter().copied().step_by(step).collect::<Vec<f64>>();
+        let (grid, law) = (self.grid, &self.law);
+        pseudo
+            .par_iter()
+            .map(|p| {
+                let all = self.covariates(&table, self.cells, &p.noise)?;
+                let whole =
+                    Evidence { grid, law, cells: self.cells, covariates: &all, values: &p.values };
+                if step == 1 {
+                    return Ok(whole.search(&whole));
+                }
+                let some = self.covariates(&table, &few, &thin(&p.noise))?;
+                let values = thin(&p.values);
+                let part = Evidence { grid, law, cells: &few, covariates: &some, values: &values };
+                Ok(whole.search(&part))
+            })
+            .collect()
+    }
+
+    /// Emitters in turn; returns the root mean square step, sensors weighted by what they see.
+    fn turns(&mut self, mut sites: Sites) -> f64 {
+        let count = sites.emitters;
+        let before = self.logs.clone();
+        for _ in 0..TURNS {
+            for r in 0..count {
+                let Pseudo { values, noise } = self.pseudo(&sites, r, |own, _| own);
+                let Emitter { places, losses, posterior, .. } = &mut self.emitters[r];
+                posterior.update(&self.law, places, losses, &values);
+                for n in 0..self.cells.len() {
+                    let new = values[n] - noise[n] * posterior.pull[n];
+                    let step = new - self.logs[[n, r]];
+                    self.logs[[n, r]] = new;
+                    for q in 0..count {
+                        let both = sites.information[(n * count + q) * count + r];
+                        sites.slope[n * count + q] -= both * step;
+                    }
+                }
+            }
+        }
+        let (mut sum, mut weight) = (0.0, 0.0);
+        for ((n, r), f) in self.logs.indexed_iter() {
+            let own = sites.information[(n * count + r) * count + r] * self.shadow.sill;
+            let trust = own / (1.0 + own);
+            sum += trust * (f - before[[n, r]]).powi(2);
+            weight += trust;
+        }
+        (sum / f64::max(weight, 1e-9)).sqrt()
+    }
+
+    /// PSDs to unit norm.
+    fn normalise(&mut self) {
+        for (r, mut spectrum) in self.psd.outer_iter_mut().enumerate() {
+            let norm = spectrum.iter().map(|c| c * c).sum::<f64>().sqrt();
+            if norm > 0.0 && norm.is_finite() {
+                spectrum.mapv_inplace(|c| c / norm);
+                self.logs.column_mut(r).mapv_inplace(|f| f + norm.ln());
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The law of one emitter's spatial loss field: ln S(x) = b - alpha ln max(d(x, p) / d0, 1) + g(x),
+//! g a Gaussian process with covariance eta^2 exp(-d / Xc) (Gudmundson 1991). Level b and exponent
+//! alpha are linear given the place p, so they are integrated out in closed form (Rasmussen and
+//! Williams 2006, section 2.7); places are a finite set of candidates with prior weights.
+
+use faer::Mat;
+
+use crate::gaussian_process::CorrelationTable;
+use crate::grid::{Cell, Grid};
+use crate::linalg::{Cholesky, product};
+use crate::simulate::REFERENCE_DISTANCE_M;
+
+/// What is assumed of level and exponent before any reading.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Law {
+    /// Distance in metres within which there is no path loss.
+    pub reference_m: f64,
+    pub exponent: f64,
+    pub exponent_sd: f64,
+    pub level: f64,
+    pub level_sd: f64,
+}
+
+impl Law {
+    pub fn new(grid: Grid, level: f64) -> Self {
+        // Inside half a cell nobody can tell distances apart.
+        let reference_m = REFERENCE_DISTANCE_M.max(0.5 * grid.cell_m());
+        Self { reference_m, exponent: 2.3, exponent_sd: 0.35, level, level_sd: 10.0 }
+    }
+
+    /// ln max(d / d0, 1) from a place (row, column) to a cell.
+    pub fn loss(&self, grid: Grid, [row, col]: [f64; 2], cell: Cell) -> f64 {
+        let (dr, dc) = (cell.row as f64 - row, cell.col as f64 - col);
+        let near = self.reference_m / grid.cell_m();
+        (0.5 * ((dr * dr + dc * dc) / (near * near)).ln()).max(0.0)
+    }
+
+    /// Losses from places to cells, cells x places.
+    pub fn losses(&self, grid: Grid, places: &[[f64; 2]], cells: &[Cell]) -> Mat<f64> {
+        Mat::from_fn(cells.len(), places.len(), |i, j| self.loss(grid, places[j], cells[i]))
+    }
+}
+
+/// Shadowing: sill in squared nepers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Shadow {
+    pub decorrelation_m: f64,
+    pub sill: f64,
+}
+
+/// Places where an emitter may stand, with the logarithm of their prior weight.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    pub at: Vec<[f64; 2]>,
+    pub log_prior: Vec<f64>,
+}
+
+/// Covariance of sensors and their noise, factorised.
+pub(crate) struct Covariates {
+    pub cholesky: Cholesky,
+    pub log_det: f64,
+    /// L^-1 1.
+    pub half_one: Mat<f64>,
+}
+
+impl Covariates {
+    /// None where the matrix cannot be factorised.
+    pub fn new(table: &CorrelationTable, cells: &[Cell], sill: f64, noise: &[f64]) -> Option<Self> {
+        let mut matrix = table.matrix(cells, 0.0);
+        for j in 0..cells.len() {
+            for i in j..cells.len() {
+                matrix[(i, j)] *= sill;
+            }
+            matrix[(j, j)] += noise[j] + 1e-9 * sill;
+        }
+        let cholesky = Cholesky::new(matrix.as_ref())?;
+        let mut half_one = Mat::from_fn(cells.len(), 1, |_, _| 1.0);
+        cholesky.half_solve(half_one.as_mut());
+        Some(Self { log_det: cholesky.log_det(), cholesky, half_one })
+    }
+
+    pub fn half(&self, values: &[f64]) -> Mat<f64> {
+        let mut half = Mat::from_fn(values.len(), 1, |i, _| values[i]);
+        self.cholesky.half_solve(half.as_mut());
+        half
+    }
+
+    /// Level, exponent and evidence for every column of L^-1 losses, given L^-1 values.
+    pub fn trends(&self, law: &Law, half_values: &Mat<f64>, half_losses: &Mat<f64>) -> Vec<Trend> {
+        let one = product(half_losses.transpose(), self.half_one.as_ref());
+        let values = product(half_losses.transpose(), half_values.as_ref());
+        let dot = |a: &Mat<f64>, b: &Mat<f64>| product(a.transpose(), b.as_ref())[(0, 0)];
+        let level_precision = law.level_sd.powi(-2);
+        let exponent_precision = law.exponent_sd.powi(-2);
+        let one_one = dot(&self.half_one, &self.half_one) + level_precision;
+        let one_values = dot(&self.half_one, half_values) + level_precision * law.level;
+        let squares = dot(half_values, half_values)
+            + level_precision * law.level * law.level
+            + exponent_precision * law.exponent * law.exponent;
+        (0..half_losses.ncols())
+            .map(|j| {
+                let cross = -one[(j, 0)];
+                let own = half_losses.col(j).squared_norm_l2() + exponent_precision;
+                let side = exponent_precision * law.exponent - values[(j, 0)];
+                let det = (one_one * own - cross * cross).max(1e-12 * one_one * own);
+                let level = (own * one_values - cross * side) / det;
+                let exponent = (one_one * side - cross * one_values) / det;
+                let quadratic = squares - level * one_values - exponent * side;
+                Trend {
+                    level,
+                    exponent,
+                    covariance: [own / det, -cross / det, one_one / det],
+                    log_evidence: -0.5 * (self.log_det + det.ln() + quadratic),
+                }
+            })
+            .collect()
+    }
+}
+
+/// The trend of an emitter that stands at one place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trend {
+    pub level: f64,
+    pub exponent: f64,
+    /// Of (level, exponent): variance of the level, covariance, variance of the exponent.
+    pub covariance: [f64; 3],
+    /// Up to a constant that depends on neither place nor shadowing.
+    pub log_evidence: f64,
+}
+
+/// What pseudo-data say about one emitter.
+pub(crate) struct Posterior {
+    pub covariates: Covariates,
+    /// L^-1 losses, sensors x places.
+    pub half_losses: Mat<f64>,
+    /// Weight of every place; they sum to 1.
+    pub weights: Vec<f64>,
+    pub trends: Vec<Trend>,
+    /// K^-1 (values - mean trend).
+    pub pull: Vec<f64>,
+    pub log_evidence: f64,
+}
+
+impl Posterior {
+    /// `losses` are sensors x places.
+    pub fn new(
+        covariates: Covariates,
+        law: &Law,
+        places: &Places,
+        losses: &Mat<f64>,
+        values: &[f64],
+    ) -> Self {
+        let mut half_losses = losses.clone();
+        covariates.cholesky.half_solve(half_losses.as_mut());
+        let mut posterior = Self {
+            covariates,
+            half_losses,
+            weights: Vec::new(),
+            trends: Vec::new(),
+            pull: Vec::new(),
+            log_evidence: 0.0,
+        };
+        posterior.update(law, places, losses, values);
+        posterior
+    }
+
+    /// Log evidence of other values at the same sensors with the same noise.
+    pub fn evidence(&self, law: &Law, places: &Places, values: &[f64]) -> f64 {
+        let half_values = self.covariates.half(values);
+        let trends = self.covariates.trends(law, &half_values, &self.half_losses);
+        let logs = trends.iter().zip(&places.log_prior).map(|(t, p)| t.log_evidence + p);
+        normalised(logs.collect()).1
+    }
+
+    /// The same sensors and noise with other values.
+    pub fn update(&mut self, law: &Law, places: &Places, losses: &Mat<f64>, values: &[f64]) {
+        let half_values = self.covariates.half(values);
+        self.trends = self.covariates.trends(law, &half_values, &self.half_losses);
+        let logs = self.trends.iter().zip(&places.log_prior).map(|(t, p)| t.log_evidence + p);
+        (self.weights, self.log_evidence) = normalised(logs.collect());
+        let trend = self.mean_trend(losses);
+        let rest: Vec<f64> = values.iter().zip(&trend).map(|(v, t)| v - t).collect();
+        let mut half = self.covariates.half(&rest);
+        self.covariates.cholesky.other_half_solve(half.as_mut());
+        self.pull = (0..rest.len()).map(|i| half[(i, 0)]).collect();
+    }
+
+    /// Mean trend at cells whose losses (cells x places) are given.
+    pub fn mean_trend(&self, losses: &Mat<f64>) -> Vec<f64> {
+        let level: f64 = self.weights.iter().zip(&self.trends).map(|(w, t)| w * t.level).sum();
+        let slopes =
+            Mat::from_fn(self.weights.len(), 1, |j, _| self.weights[j] * self.trends[j].exponent);
+        let mean = product(losses.as_ref(), slopes.as_ref());
+        (0..losses.nrows()).map(|i| level - mean[(i, 0)]).collect()
+    }
+
+    /// Posterior mean of the place and its standard deviation along rows and columns.
+    pub fn place(&self, places: &Places) -> ([f64; 2], [f64; 2]) {
+        let mut mean = [0.0; 2];
+        let mut square = [0.0; 2];
+        for (w, at) in self.weights.iter().zip(&places.at) {
+            for axis in 0..2 {
+                mean[axis] += w * at[axis];
+                square[axis] += w * at[axis] * at[axis];
+            }
+        }
+        let sd = [0, 1].map(|a| (square[a] - mean[a] * mean[a]).max(0.0).sqrt());
+        (mean, sd)
+    }
+
+    pub fn exponent(&self) -> f64 {
+        self.weights.iter().zip(&self.trends).map(|(w, t)| w * t.exponent).sum()
+    }
+}
+
+/// Weights from their logarithms, and the logarithm of their sum.
+pub(crate) fn normalised(mut logs: Vec<f64>) -> (Vec<f64>, f64) {
+    let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mut sum = 0.0;
+    for log in &mut logs {
+        *log = (*log - most).exp();
+        sum += *log;
+    }
+    logs.iter_mut().for_each(|w| *w /= sum);
+    (logs, most + sum.ln())
+}

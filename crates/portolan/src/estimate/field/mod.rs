@@ -1,0 +1,296 @@
+//! Our own estimator: every emitter's log SLF is a path-loss trend plus a Gaussian process, fitted
+//! blindly together with PSDs, places, exponents, shadowing and noise.
+
+pub(super) mod draw;
+mod fit;
+pub(super) mod law;
+mod places;
+mod scale;
+mod shadow;
+mod shear;
+mod sites;
+mod spectra;
+
+use ndarray::{Array2, Array3};
+
+use super::bands::Scale;
+use super::thin_plate::local_note;
+use super::{Context, Emitters, Estimate, Estimator, OptionSpec, Options, Progress};
+use crate::error::{EstimateError, InputError};
+use crate::link::{DB_PER_NEPER, Link};
+use crate::map::{Factors, RadioMap};
+use crate::readings::Readings;
+use crate::unmix::{UnmixOptions, count, unmix};
+use draw::{Canvas, Drawn, Fields};
+use fit::{Emitter, Fit};
+use law::Law;
+use shadow::{Fixed, usual};
+use sites::{Noise, Targets};
+
+const OWN: &[OptionSpec] = &[
+    OptionSpec { name: "rounds", default: "20 (ours)", takes: "1 to 1000: most rounds of the fit" },
+    OptionSpec { name: "decorrelation", default: "fitted", takes: "metres" },
+    OptionSpec { name: "shadow_db", default: "fitted", takes: "dB" },
+    OptionSpec { name: "exponent", default: "2.3 (ours)", takes: "expected path-loss exponent" },
+    OptionSpec {
+        name: "exponent_sd",
+        default: "0.35 (ours)",
+        takes: "how far exponents stray from the expected one",
+    },
+    OptionSpec {
+        name: "positions",
+        default: "average (ours)",
+        takes: "average | best: over where an emitter may stand, or the likeliest place only",
+    },
+    OptionSpec {
+        name: "neighbours",
+        default: "all up to 4000 sensors, then 128",
+        takes: "how many nearest sensors each 8 x 8 tile uses",
+    },
+    OptionSpec {
+        name: "offset",
+        default: "from the readings (1e-6 at unit scale, as in the paper)",
+        takes: "the a of ln(x + a), in the readings' unit",
+    },
+];
+pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
+
+/// Readings that unmixing explains up to this, in nepers, have no noise.
+const EXACT: f64 = 1e-6;
+
+struct Field {
+    rounds: usize,
+    fixed: Fixed,
+    exponent: f64,
+    exponent_sd: f64,
+    best_place_only: bool,
+    neighbours: Option<usize>,
+    scale: Scale,
+}
+
+pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
+    let positive = f64::MIN_POSITIVE..f64::INFINITY;
+    let positions = [("average", false), ("best", true)];
+    Ok(Box::new(Field {
+        rounds: options.count("rounds", 1..=1000)?.unwrap_or(20),
+        fixed: Fixed {
+            decorrelation_m: options.number("decorrelation", positive.clone())?,
+            sill: options
+                .number("shadow_db", positive.clone())?
+                .map(|s| (s / DB_PER_NEPER).powi(2)),
+        },
+        exponent: options.number("exponent", 0.0..10.0)?.unwrap_or(2.3),
+        exponent_sd: options.number("exponent_sd", positive)?.unwrap_or(0.35),
+        best_place_only: options.choice("positions", &positions)?.unwrap_or(false),
+        neighbours: options.count("neighbours", 2..=scale::TOGETHER)?,
+        scale: Scale::log_from_options(options)?,
+    }))
+}
+
+impl Estimator for Field {
+    fn estimate(
+        &self,
+        readings: &Readings,
+        context: &Context,
+        progress: &Progress<'_>,
+    ) -> Result<Estimate, EstimateError> {
+        progress.report(0, 1)?;
+        let power = readings.power();
+        let link = self.scale.link(readings, &power).expect("the scale is logarithmic");
+        let most = readings.sensors().min(readings.bands());
+        let emitters = match context.emitters {
+            Emitters::Count(emitters) => emitters,
+            Emitters::Auto => count(&power, context.seed)?.emitters.min(most),
+        };
+        // The fit takes most of the time, drawing the rest.
+        let fitting = |share: f64| progress.report((700.0 * share) as usize, 1000).is_ok();
+        let drawing = |share: f64| progress.report(700 + (300.0 * share) as usize, 1000).is_ok();
+        let (fitting, drawing) = (Progress::new(&fitting), Progress::new(&drawing));
+        let sensors = readings.sensors();
+        let neighbours = self
+            .neighbours
+            .or((sensors > scale::TOGETHER).then_some(scale::NEIGHBOURS))
+            .filter(|n| *n < sensors);
+        if sensors <= scale::FITTED {
+            let targets = Targets::new(readings.values());
+            let (fit, rounds) = self.fit(readings, &targets, link, emitters, context, &fitting)?;
+            return finish(readings, &fit, &fit.emitters, neighbours, link, rounds, &drawing);
+        }
+        let some = scale::some(sensors);
+        let part = readings.subset(&some)?;
+        let part_targets = Targets::new(part.values());
+        let (fit, rounds) = self.fit(&part, &part_targets, link, emitters, context, &fitting)?;
+        let fields = draw(&fit, &fit.emitters, None, &drawing)?;
+        let targets = Targets::new(readings.values());
+        let logs = scale::everywhere(&fit, &fields, readings.cells(), &targets, &some);
+        let mut whole = Fit {
+            cells: readings.cells(),
+            targets: &targets,
+            logs,
+            psd: fit.psd.clone(),
+            psd_variance: fit.psd_variance.clone(),
+            emitters: Vec::new(),
+            ..fit
+        };
+        let honest = whole.honest_all(&targets.sites(&whole.logs, &whole.psd, whole.noise));
+        if neighbours.is_none() {
+            let places = fit.emitters.into_iter().map(|e| e.places).collect();
+            whole.condition(honest, places)?;
+            return finish(readings, &whole, &whole.emitters, None, link, rounds, &drawing);
+        }
+        let emitters: Vec<Emitter> = fit
+            .emitters
+            .into_iter()
+            .zip(honest)
+            .map(|(e, pseudo)| Emitter { pseudo, ..e })
+            .collect();
+        finish(readings, &whole, &emitters, neighbours, link, rounds, &drawing)
+    }
+}
+
+impl Field {
+    fn fit<'a>(
+        &self,
+        readings: &'a Readings,
+        targets: &'a Targets,
+        link: Link,
+        emitters: usize,
+        context: &Context,
+        progress: &Progress<'_>,
+    ) -> Result<(Fit<'a>, usize), EstimateError> {
+        let grid = readings.grid();
+        let options = UnmixOptions { floor: Some(link.offset()), ..UnmixOptions::default() };
+        let unmixed = unmix(&readings.power(), emitters, &options, context.seed)?;
+        let brightest = unmixed.slf_at_sensors.iter().copied().fold(0.0, f64::max);
+        let floor = (1e-12 * brightest).max(f64::MIN_POSITIVE);
+        let exact = matches!(targets, Targets::Power(_)) && unmixed.residual < EXACT;
+        // A logarithm must have something to start from, unless the start is the answer.
+        let least_psd = if exact { 0.0 } else { 1e-6 };
+        let least_additive = 1e-3 * link.offset();
+        let mut fit = Fit {
+            grid,
+            cells: readings.cells(),
+            targets,
+            law: Law {
+                exponent: self.exponent,
+                exponent_sd: self.exponent_sd,
+                ..Law::new(grid, brightest.max(floor).ln())
+            },
+            fixed: self.fixed,
+            best_place_only: self.best_place_only,
+            exact,
+            least_additive,
+            logs: unmixed.slf_at_sensors.mapv(|s| s.max(floor).ln()),
+            psd_variance: Array2::zeros(unmixed.psd.dim()),
+            psd: unmixed.psd.mapv(|c| c.max(least_psd)),
+            noise: Noise { relative: sites::LEAST_RELATIVE, additive: least_additive },
+            shadow: usual(grid, self.fixed),
+            emitters: Vec::new(),
+        };
+        let rounds = fit.run(self.rounds, progress)?;
+        Ok((fit, rounds))
+    }
+}
+
+fn draw(
+    fit: &Fit<'_>,
+    emitters: &[Emitter],
+    neighbours: Option<usize>,
+    progress: &Progress<'_>,
+) -> Result<Fields, EstimateError> {
+    let drawn: Vec<Drawn<'_>> = emitters
+        .iter()
+        .map(|e| Drawn {
+            law: fit.law,
+            shadow: fit.shadow,
+            places: &e.places,
+            posterior: &e.posterior,
+            values: &e.pseudo.values,
+            noise: &e.pseudo.noise,
+        })
+        .collect();
+    let (grid, sensors, table) = (fit.grid, fit.cells, fit.table());
+    Canvas { grid, sensors, table: &table, neighbours }.fields(&drawn, progress)
+}
+
+fn finish(
+    readings: &Readings,
+    fit: &Fit<'_>,
+    emitters: &[Emitter],
+    neighbours: Option<usize>,
+    link: Link,
+    rounds: usize,
+    progress: &Progress<'_>,
+) -> Result<Estimate, EstimateError> {
+    let fields = draw(fit, emitters, neighbours, progress)?;
+    // The spread is that of power itself: a floor chosen for noisy readings must not flatten it.
+    let quiet =
+        Link::choose(readings.power().iter().copied().filter(|x| *x > 0.0), readings.entries());
+    let link = if quiet.offset() < link.offset() { quiet } else { link };
+    let map = chart(readings, &fields, &fit.psd, &fit.psd_variance, link)?;
+    let found: Vec<_> = emitters.iter().map(|e| e.posterior.place(&e.places)).collect();
+    let mut estimate = Estimate::new(map.with_emitters(found.iter().map(|f| f.0).collect()));
+    estimate.iterations = rounds;
+    estimate.fitted = vec![
+        ("emitters", emitters.len() as f64),
+        ("decorrelation_m", fit.shadow.decorrelation_m),
+        ("shadow_db", DB_PER_NEPER * fit.shadow.sill.sqrt()),
+        ("noise_db", DB_PER_NEPER * fit.noise.relative),
+        ("noise_power", fit.noise.additive),
+    ];
+    let cell = fit.grid.cell_m();
+    for (r, (emitter, (at, sd))) in emitters.iter().zip(&found).enumerate() {
+        estimate.notes.push(format!(
+            "emitter {r} at row {:.1}, col {:.1} (standard error {:.1} m and {:.1} m), exponent {:.2}",
+            at[0],
+            at[1],
+            sd[0] * cell,
+            sd[1] * cell,
+            emitter.posterior.exponent()
+        ));
+    }
+    if readings.sensors() > scale::FITTED {
+        estimate.notes.push(format!(
+            "fitted to {} of {} sensors; all of them draw the map",
+            scale::FITTED,
+            readings.sensors()
+        ));
+    }
+    estimate.notes.extend(neighbours.map(local_note));
+    Ok(estimate)
+}
+
+/// The factored map and its spread in dB: var ln t = sum_r J_r^2 (var f_r + var ln c_r).
+pub(super) fn chart(
+    readings: &Readings,
+    fields: &Fields,
+    psd: &Array2<f64>,
+    psd_variance: &Array2<f64>,
+    link: Link,
+) -> Result<RadioMap, EstimateError> {
+    let grid = readings.grid();
+    let slf = fields.mean.mapv(f64::exp);
+    if slf.iter().any(|v| !v.is_finite()) {
+        return Err(EstimateError::Numerical(
+            "the fit diverged: ask for fewer emitters or check the unit of the readings".into(),
+        ));
+    }
+    let (emitters, bands) = psd.dim();
+    let mut spread = Array3::zeros((grid.rows(), grid.cols(), bands));
+    for ((i, j, k), out) in spread.indexed_iter_mut() {
+        let (mut total, mut sum) = (link.offset(), 0.0);
+        for r in 0..emitters {
+            let part = slf[[r, i, j]] * psd[[r, k]];
+            total += part;
+            sum += part * part * (fields.variance[[r, i, j]] + psd_variance[[r, k]]);
+        }
+        *out = DB_PER_NEPER * sum.sqrt() / total;
+    }
+    let frequencies = readings.freq_hz().map(<[f64]>::to_vec);
+    Ok(RadioMap::factored(grid, Factors { slf, psd: psd.clone() })?
+        .with_frequencies(frequencies)?
+        .with_spread_db(Some(spread))?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Decorrelation and sill of the shadowing, pooled over emitters: the evidence summed over
+//! emitters and integrated over levels, exponents and candidate places, plus a weak prior.
+
+use faer::Mat;
+use rayon::prelude::*;
+
+use super::law::{Covariates, Law, Places, Posterior, Shadow};
+use crate::gaussian_process::{CorrelationTable, Family, minimise};
+use crate::grid::{Cell, Grid};
+use crate::link::DB_PER_NEPER;
+
+/// Sensors that the evidence is taken from; more say little more.
+const MOST_SENSORS: usize = 220;
+/// The prior: what shadowing is like in measurements, within factors.
+const USUAL_DB: f64 = 6.0;
+const SPREAD_SILL: f64 = 1.5;
+const SPREAD_REACH: f64 = 1.2;
+
+/// One emitter's pseudo-data.
+pub(super) struct Sample {
+    pub values: Vec<f64>,
+    pub noise: Vec<f64>,
+    pub places: Places,
+}
+
+/// What the user has fixed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fixed {
+    pub decorrelation_m: Option<f64>,
+    pub sill: Option<f64>,
+}
+
+/// Before anything is known.
+pub(super) fn usual(grid: Grid, fixed: Fixed) -> Shadow {
+    Shadow {
+        decorrelation_m: fixed.decorrelation_m.unwrap_or(grid.diagonal_m().max(grid.cell_m())),
+        sill: fixed.sill.unwrap_or((USUAL_DB / DB_PER_NEPER).powi(2)),
+    }
+}
+
+/// The likeliest shadowing, searched from `start`.
+pub(super) fn fit(
+    grid: Grid,
+    law: &Law,
+    cells: &[Cell],
+    samples: &[Sample],
+    fixed: Fixed,
+    start: Shadow,
+) -> Shadow {
+    if fixed.decorrelation_m.is_some() && fixed.sill.is_some() {
+        return usual(grid, fixed);
+    }
+    let step = cells.len().div_ceil(MOST_SENSORS).max(1);
+    let kept: Vec<usize> = (0..cells.len()).step_by(step).collect();
+    let cells: Vec<Cell> = kept.iter().map(|&n| cells[n]).collect();
+    let thin = |all: &[f64]| kept.iter().map(|&n| all[n]).collect::<Vec<f64>>();
+    let samples: Vec<(Sample, Mat<f64>)> = samples
+        .iter()
+        .map(|s| {
+            let losses = law.losses(grid, &s.places.at, &cells);
+            let (values, noise) = (thin(&s.values), thin(&s.noise));
+            (Sample { values, noise, places: s.places.clone() }, losses)
+        })
+        .collect();
+    let middle = usual(grid, Fixed::default());
+    // Searched as reach and steepness: only sill / reach is sharp where the reach is long.
+    let unpack = |x: &[f64]| {
+        let decorrelation_m = fixed.decorrelation_m.unwrap_or(x[0].exp());
+        Shadow { decorrelation_m, sill: fixed.sill.unwrap_or(x[1].exp() * decorrelation_m) }
+    };
+    let objective = |x: &[f64]| -> Result<f64, std::convert::Infallible> {
+        let shadow = unpack(x);
+        let table = CorrelationTable::new(grid, Family::Exponential, shadow.decorrelation_m);
+        let evidence: Vec<f64> = samples
+            .par_iter()
+            .map(|(Sample { values, noise, places }, losses)| {
+                match Covariates::new(&table, &cells, shadow.sill, noise) {
+                    Some(c) => Posterior::new(c, law, places, losses, values).log_evidence,
+                    None => f64::NEG_INFINITY,
+                }
+            })
+            .collect();
+        let sill = (shadow.sill / middle.sill).ln() / SPREAD_SILL;
+        let reach = (shadow.decorrelation_m / middle.decorrelation_m).ln() / SPREAD_REACH;
+        Ok(0.5 * (sill * sill + reach * reach) - evidence.iter().sum::<f64>())
+    };
+    let reach = (0.5 * grid.cell_m(), 20.0 * grid.diagonal_m().max(grid.cell_m()));
+    let bounds = [(reach.0.ln(), reach.1.ln()), ((1e-6 / reach.1).ln(), (1e3 / reach.0).ln())];
+    let from = [start.decorrelation_m.ln(), (start.sill / start.decorrelation_m).ln()];
+    let Ok((x, _)) = minimise(objective, &from, &bounds, 0.7, 0.08, 30);
+    unpack(&x)
+}

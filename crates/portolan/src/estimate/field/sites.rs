@@ -1,0 +1,220 @@
+//! Readings seen from the emitters. With q_r = exp(f_r) c_r and t = sum_r q_r, a reading's log
+//! likelihood has slope and information in ln t, and d ln t / d f_r = q_r / t is a responsibility in
+//! [0, 1]. Summed over bands, every sensor gives a slope vector and an R x R information matrix
+//! (Gauss-Newton, or Fisher scoring for levels; Rasmussen and Williams 2006, section 3.4).
+//!
+//! Power is read with relative noise and additive noise, variance (s t)^2 + sigma^2; a reading that
+//! noise has cut to zero is censored (Tobin 1958).
+
+use faer::Mat;
+use ndarray::Array2;
+
+use crate::likelihood::{Likelihood, Probit};
+use crate::linalg::Cholesky;
+use crate::quantiser::MISSING_LEVEL;
+use crate::readings::Values;
+
+/// Relative noise below which nothing is gained by believing more.
+pub(super) const LEAST_RELATIVE: f64 = 1e-3;
+
+/// Power below this has no meaningful logarithm.
+const LEAST_POWER: f64 = 1e-290;
+
+/// What the sensors reported.
+pub(super) enum Targets {
+    Power(Array2<f64>),
+    Levels { levels: Array2<u8>, probit: Probit, offset: f64 },
+}
+
+/// Noise of power readings: relative, and additive in the readings' unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Noise {
+    pub relative: f64,
+    pub additive: f64,
+}
+
+/// Slope and information of one reading in ln t.
+#[derive(Clone, Copy, Default)]
+struct Pull {
+    slope: f64,
+    information: f64,
+}
+
+/// Slopes (sensors x emitters) and information (sensors x emitters x emitters), flat.
+pub(super) struct Sites {
+    pub emitters: usize,
+    pub slope: Vec<f64>,
+    pub information: Vec<f64>,
+    /// The same over sensors: bands x emitters, bands x emitters x emitters.
+    pub band_slope: Vec<f64>,
+    pub band_information: Vec<f64>,
+}
+
+impl Targets {
+    pub fn new(values: &Values) -> Self {
+        match values {
+            Values::Power(power) => Targets::Power(power.clone()),
+            Values::Levels { levels, quantiser } => Targets::Levels {
+                levels: levels.clone(),
+                probit: Probit::new(quantiser),
+                offset: quantiser.offset(),
+            },
+        }
+    }
+
+    fn dim(&self) -> (usize, usize) {
+        match self {
+            Targets::Power(power) => power.dim(),
+            Targets::Levels { levels, .. } => levels.dim(),
+        }
+    }
+
+    fn pull(&self, sensor: usize, band: usize, total: f64, noise: Noise) -> Pull {
+        match self {
+            Targets::Power(power) => power_pull(power[[sensor, band]], total, noise),
+            Targets::Levels { levels, probit, offset } => {
+                let level = levels[[sensor, band]];
+                if level == MISSING_LEVEL {
+                    return Pull::default();
+                }
+                let score = Likelihood::<f64>::entry(probit, level, (total + offset).ln());
+                let share = total / (total + offset);
+                Pull {
+                    slope: -share * score.gradient,
+                    information: share * share * score.curvature,
+                }
+            }
+        }
+    }
+
+    /// Linearises about log SLFs (sensors x emitters) and PSDs (emitters x bands).
+    pub fn sites(&self, logs: &Array2<f64>, psd: &Array2<f64>, noise: Noise) -> Sites {
+        let (sensors, bands) = self.dim();
+        let emitters = psd.nrows();
+        let mut sites = Sites {
+            emitters,
+            slope: vec![0.0; sensors * emitters],
+            information: vec![0.0; sensors * emitters * emitters],
+            band_slope: vec![0.0; bands * emitters],
+            band_information: vec![0.0; bands * emitters * emitters],
+        };
+        let mut share = vec![0.0; emitters];
+        let mut slf = vec![0.0; emitters];
+        for n in 0..sensors {
+            slf.iter_mut().zip(logs.row(n)).for_each(|(s, f)| *s = f.exp());
+            for k in 0..bands {
+                let mut total = 0.0;
+                for r in 0..emitters {
+                    share[r] = slf[r] * psd[[r, k]];
+                    total += share[r];
+                }
+                if total.is_nan() || total < LEAST_POWER {
+                    continue;
+                }
+                let Pull { slope, information } = self.pull(n, k, total, noise);
+                share.iter_mut().for_each(|s| *s /= total);
+                for r in 0..emitters {
+                    sites.slope[n * emitters + r] += share[r] * slope;
+                    sites.band_slope[k * emitters + r] += share[r] * slope;
+                    for q in 0..emitters {
+                        let both = share[r] * share[q] * information;
+                        sites.information[(n * emitters + r) * emitters + q] += both;
+                        sites.band_information[(k * emitters + r) * emitters + q] += both;
+                    }
+                }
+            }
+        }
+        sites
+    }
+
+    /// Noise that explains the residuals best, over a grid of both kinds.
+    pub fn noise(&self, logs: &Array2<f64>, psd: &Array2<f64>, least_additive: f64) -> Noise {
+        let least = Noise { relative: LEAST_RELATIVE, additive: least_additive };
+        let Targets::Power(power) = self else { return least };
+        let (sensors, bands) = power.dim();
+        let slf = logs.mapv(f64::exp);
+        let model = slf.dot(psd);
+        let step = 1 + sensors * bands / 6000;
+        let entries: Vec<(f64, f64)> = power
+            .iter()
+            .zip(&model)
+            .step_by(step)
+            .filter(|(y, t)| **y > 0.0 && **t > 0.0)
+            .map(|(y, t)| (y - t, *t))
+            .collect();
+        if entries.is_empty() {
+            return least;
+        }
+        let emitters = psd.nrows() as f64;
+        let free = 1.0 - emitters / bands as f64 - emitters / sensors as f64;
+        let mut sizes: Vec<f64> = entries.iter().map(|e| e.0.abs()).collect();
+        sizes.sort_by(f64::total_cmp);
+        let mut best = (f64::INFINITY, least);
+        let middle = sizes[sizes.len() / 2];
+        for i in -8..=8 {
+            for j in 0..=16 {
+                let trial = Noise {
+                    relative: LEAST_RELATIVE * 2000f64.powf(f64::from(j) / 16.0),
+                    additive: (middle * 10f64.powf(f64::from(i) / 4.0)).max(least_additive),
+                };
+                let value: f64 = entries
+                    .iter()
+                    .map(|(e, t)| {
+                        let v = (trial.relative * t).powi(2) + trial.additive.powi(2);
+                        v.ln() + e * e / v
+                    })
+                    .sum();
+                if value < best.0 {
+                    best = (value, trial);
+                }
+            }
+        }
+        let widen = free.max(0.1).sqrt().recip();
+        Noise { relative: best.1.relative * widen, additive: best.1.additive * widen }
+    }
+}
+
+/// Information about one emitter when the others are free within a prior: a Schur complement.
+pub(super) fn marginal(information: &[f64], count: usize, r: usize, prior: f64) -> f64 {
+    let own = information[r * count + r];
+    if count == 1 || own <= 0.0 {
+        return own;
+    }
+    let other = |i: usize| i + usize::from(i >= r);
+    let matrix = Mat::from_fn(count - 1, count - 1, |i, j| {
+        information[other(i) * count + other(j)] + if i == j { prior } else { 0.0 }
+    });
+    let side = Mat::from_fn(count - 1, 1, |i, _| information[other(i) * count + r]);
+    let Some(cholesky) = Cholesky::new(matrix.as_ref()) else { return own };
+    let mut half = side;
+    cholesky.half_solve(half.as_mut());
+    // Rounding must not turn a little information into none.
+    (own - half.col(0).squared_norm_l2()).max(1e-9 * own)
+}
+
+fn power_pull(reading: f64, total: f64, noise: Noise) -> Pull {
+    if reading.is_nan() {
+        return Pull::default();
+    }
+    let (relative, additive) = (noise.relative, noise.additive / total);
+    let variance = relative * relative + additive * additive;
+    if reading == 0.0 {
+        let z = 1.0 / variance.sqrt();
+        let hazard = hazard(z);
+        return Pull { slope: -z * hazard, information: z * z * (hazard * (hazard - z)).min(1.0) };
+    }
+    // Relative noise is log-normal, additive noise is not: each share of the error in its own way.
+    let share = relative * relative / variance;
+    let ratio = reading / total;
+    let error = share * ratio.ln() + (1.0 - share) * (ratio - 1.0);
+    Pull { slope: error / variance, information: 1.0 / variance }
+}
+
+/// phi(z) / Phi(-z).
+fn hazard(z: f64) -> f64 {
+    if z > 8.0 {
+        return z + 1.0 / (z + 2.0 / z);
+    }
+    let tail = 0.5 * libm::erfc(z * std::f64::consts::FRAC_1_SQRT_2);
+    (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt() / tail
+}

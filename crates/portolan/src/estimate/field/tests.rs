@@ -1,0 +1,224 @@
+//! Laws of `field` and `oracle`.
+
+use ndarray::{Array2, Array3};
+
+use crate::Estimator;
+use crate::error::EstimateError;
+use crate::estimate::{Context, Emitters, Estimate, Oracle, Progress, build, method};
+use crate::grid::{Cell, Grid};
+use crate::map::{Factors, RadioMap};
+use crate::readings::{Readings, Values};
+use crate::score::score;
+use crate::sense::{Layout, Quantising, Sensing, sense};
+use crate::simulate::{Scenario, simulate};
+
+fn map(side: usize, bands: usize, emitters: usize, seed: u64) -> RadioMap {
+    let grid = Grid::new(side, side, 1.0).unwrap();
+    simulate(&Scenario { bands, emitters, seed, ..Scenario::new(grid) }).unwrap()
+}
+
+fn exact(map: &RadioMap, count: usize) -> Readings {
+    sense(map, &Sensing::exact(Layout::Count(count), 5)).unwrap()
+}
+
+fn run(settings: &[(&str, &str)], readings: &Readings, emitters: usize) -> Estimate {
+    let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
+    let field = build("field", settings).unwrap();
+    estimate(&*field, readings, emitters).unwrap()
+}
+
+fn estimate(
+    estimator: &dyn Estimator,
+    readings: &Readings,
+    emitters: usize,
+) -> Result<Estimate, EstimateError> {
+    let context = Context { emitters: Emitters::Count(emitters), seed: 1 };
+    estimator.estimate(readings, &context, &Progress::silent())
+}
+
+fn finite(estimate: &Estimate) -> bool {
+    let spread = estimate.map.spread_db().expect("field has a spread");
+    estimate.map.to_dense().iter().chain(spread).all(|v| v.is_finite())
+        && estimate.map.emitters().iter().flatten().all(|v| v.is_finite())
+}
+
+#[test]
+fn field_lies_between_kriging_and_the_oracle() {
+    let (mut kriging, mut field, mut oracle) = (0.0, 0.0, 0.0);
+    for seed in 0..3 {
+        let truth = map(48, 32, 3, seed);
+        let readings = exact(&truth, 90);
+        let ssim = |estimate: &Estimate| score(&estimate.map, &truth, None).unwrap().ssim.unwrap();
+        kriging += ssim(&estimate(&*build("kriging", []).unwrap(), &readings, 3).unwrap());
+        field += ssim(&run(&[], &readings, 3));
+        let knows = Oracle::new(truth.clone(), 90.0).unwrap();
+        oracle += ssim(&estimate(&knows, &readings, 3).unwrap());
+    }
+    assert!(kriging < field && field < oracle, "{kriging} {field} {oracle}");
+    assert!(field - kriging > 0.5 * (oracle - kriging), "{kriging} {field} {oracle}");
+}
+
+#[test]
+fn one_emitter_without_noise_is_reproduced_at_the_sensors() {
+    let truth = map(32, 8, 1, 2);
+    let readings = exact(&truth, 60);
+    let estimate = run(&[], &readings, 1);
+    let mut spectrum = vec![0.0; 8];
+    for (cell, want) in readings.cells().iter().zip(readings.power().outer_iter()) {
+        estimate.map.spectrum_into(*cell, &mut spectrum);
+        for (got, want) in spectrum.iter().zip(want) {
+            assert!((got - want).abs() < 1e-3 * want + 1e-12, "{got} {want}");
+        }
+    }
+    let ([row, col], [i, j]) = (estimate.map.emitters()[0], truth.emitters()[0]);
+    assert!((row - i).hypot(col - j) < 3.0, "{row} {col}, truth {i} {j}");
+}
+
+#[test]
+fn the_spread_covers_what_it_promises() {
+    let noisy = Sensing { snr_db: Some(20.0), ..Sensing::exact(Layout::Fraction(0.08), 3) };
+    let quantising = Some(Quantising { bits: 3, edges: None, sigma: 0.5 });
+    let levels = Sensing { quantising, ..Sensing::exact(Layout::Fraction(0.08), 3) };
+    for sensing in [Sensing::exact(Layout::Fraction(0.08), 3), noisy, levels] {
+        let mut coverage = 0.0;
+        for seed in 0..3 {
+            let truth = map(48, 32, 3, seed);
+            let readings = sense(&truth, &sensing).unwrap();
+            let estimate = run(&[], &readings, 3);
+            coverage += score(&estimate.map, &truth, None).unwrap().coverage_90.unwrap() / 3.0;
+        }
+        assert!((0.8..0.98).contains(&coverage), "{coverage} {sensing:?}");
+    }
+}
+
+#[test]
+fn ill_posed_readings_give_a_finite_map() {
+    let grid = Grid::new(14, 11, 1.0).unwrap();
+    let cells: Vec<Cell> = (0..5).map(|i| Cell::new(2 * i, (3 * i) % 11)).collect();
+    let read =
+        |values: Array2<f64>| Readings::new(grid, cells.clone(), Values::Power(values)).unwrap();
+    let varied = Array2::from_shape_fn((5, 6), |(i, k)| 0.1 + ((3 * i + 5 * k) % 7) as f64);
+    let mut silent = varied.clone();
+    silent.column_mut(2).fill(0.0);
+    let mut gaps = varied.clone();
+    gaps[[1, 3]] = f64::NAN;
+    gaps[[4, 0]] = f64::NAN;
+    let mut lone = Array2::zeros((5, 6));
+    lone[[3, 1]] = 1e-7;
+    let faint = varied.mapv(|x| 1e-13 * x);
+    let cases = [
+        ("five sensors", varied.clone(), 3),
+        ("equal readings", Array2::from_elem((5, 6), 0.3), 1),
+        ("equal readings, two emitters", Array2::from_elem((5, 6), 0.3), 2),
+        ("one band", Array2::from_shape_fn((5, 1), |(i, _)| 1.0 + i as f64), 1),
+        ("a band without signal", silent, 2),
+        ("gaps", gaps, 2),
+        ("one reading that is not zero", lone, 2),
+        ("milliwatts", faint, 2),
+    ];
+    for (what, values, emitters) in cases {
+        let estimate = run(&[], &read(values), emitters);
+        assert!(finite(&estimate), "{what}");
+    }
+}
+
+#[test]
+fn an_emitter_that_nobody_sees_changes_little() {
+    let truth = map(32, 16, 2, 4);
+    let readings = exact(&truth, 60);
+    let estimate = run(&[], &readings, 5);
+    assert!(finite(&estimate));
+    assert!(score(&estimate.map, &truth, None).unwrap().rmse_db < 4.0);
+}
+
+#[test]
+fn an_emitter_outside_the_grid_is_found_there() {
+    let grid = Grid::new(32, 32, 1.0).unwrap();
+    let slf = Array3::from_shape_fn((1, 32, 32), |(_, i, j)| {
+        ((i as f64 + 3.0).hypot(j as f64 - 12.0) / 2.0).max(1.0).powf(-2.3)
+    });
+    let psd = Array2::from_shape_fn((1, 6), |(_, k)| 1.0 + k as f64);
+    let truth = RadioMap::factored(grid, Factors { slf, psd }).unwrap();
+    let estimate = run(&[], &exact(&truth, 60), 1);
+    let [row, col] = estimate.map.emitters()[0];
+    assert!((row + 3.0).abs() < 1.0 && (col - 12.0).abs() < 1.0, "{row} {col}");
+}
+
+#[test]
+fn the_order_of_emitters_does_not_matter() {
+    let truth = map(32, 16, 3, 6);
+    let factors = truth.factors().unwrap();
+    let axis = ndarray::Axis(0);
+    let turned = Factors {
+        slf: factors.slf.select(axis, &[2, 0, 1]),
+        psd: factors.psd.select(axis, &[2, 0, 1]),
+    };
+    let turned = RadioMap::factored(truth.grid(), turned).unwrap();
+    let a = run(&[], &exact(&truth, 80), 3);
+    let b = run(&[], &exact(&turned, 80), 3);
+    let apart = score(&a.map, &b.map, None).unwrap().rmse_db;
+    assert!(apart < 0.05, "{apart} dB");
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    let truth = map(32, 12, 2, 7);
+    let quantising = Some(Quantising { bits: 3, edges: None, sigma: 0.5 });
+    let levels = Sensing { quantising, ..Sensing::exact(Layout::Count(50), 3) };
+    for readings in [exact(&truth, 50), sense(&truth, &levels).unwrap()] {
+        let with = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| run(&[], &readings, 2)).map
+        };
+        assert_eq!(with(1), with(2));
+    }
+}
+
+#[test]
+fn every_option_is_used() {
+    let truth = map(24, 12, 2, 8);
+    let noisy = Sensing { snr_db: Some(25.0), ..Sensing::exact(Layout::Count(40), 5) };
+    let readings = sense(&truth, &noisy).unwrap();
+    let usual = run(&[], &readings, 2).map;
+    let settings = [
+        ("rounds", "1"),
+        ("decorrelation", "5"),
+        ("shadow_db", "2"),
+        ("exponent", "4"),
+        ("exponent_sd", "0.01"),
+        ("positions", "best"),
+        ("neighbours", "8"),
+        ("offset", "1e-2"),
+    ];
+    let listed: Vec<_> = method("field").unwrap().options().map(|o| o.name).collect();
+    assert_eq!(listed, settings.map(|(name, _)| name));
+    for (name, value) in settings {
+        assert_ne!(run(&[(name, value)], &readings, 2).map, usual, "{name}");
+        let wrong = vec![(name.to_string(), "-1".to_string())];
+        assert!(build("field", wrong).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn neighbourhoods_and_many_sensors_agree_with_the_whole() {
+    let truth = map(48, 8, 2, 9);
+    let readings = exact(&truth, 300);
+    let whole = run(&[], &readings, 2);
+    let local = run(&[("neighbours", "96")], &readings, 2);
+    assert!(local.notes.iter().any(|n| n.contains("96 nearest")));
+    let apart = score(&local.map, &whole.map, None).unwrap().rmse_db;
+    assert!(apart < 0.1, "{apart} dB");
+    let many = run(&[("neighbours", "64")], &exact(&truth, 1600), 2);
+    let error = score(&many.map, &truth, None).unwrap().rmse_db;
+    assert!(error < 0.5 * score(&whole.map, &truth, None).unwrap().rmse_db, "{error} dB");
+}
+
+#[test]
+fn the_oracle_asks_for_a_truth_it_can_use() {
+    let truth = map(16, 4, 1, 0);
+    let dense = RadioMap::dense(truth.grid(), truth.to_dense().into_owned()).unwrap();
+    assert!(Oracle::new(dense, 90.0).is_err());
+    assert!(Oracle::new(truth.clone(), 0.0).is_err());
+    let other = exact(&map(16, 5, 1, 0), 20);
+    assert!(estimate(&Oracle::new(truth, 90.0).unwrap(), &other, 1).is_err());
+}

@@ -1,7 +1,8 @@
 //! The default: several methods judged by cross-validation over sensors, the best one used.
 //!
 //! Sensors are dealt into folds; each candidate predicts every fold from the others. The error is
-//! the root mean square in dB on the readings' own log scale.
+//! the root mean square in dB on the readings' own log scale. A candidate that is clearly behind
+//! after a fold runs no further.
 
 use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress, build as build_method};
 use crate::error::{EstimateError, InputError};
@@ -22,7 +23,15 @@ const CANDIDATES: &[Candidate] = &[
     ("kriging", &[], "kriging (exponential)"),
     ("kriging", &[("covariance", "matern32")], "kriging (matern32)"),
     ("thin_plate", &[], "thin_plate"),
+    ("field", &[], "field"),
 ];
+
+/// The first candidate is left only for one whose error is below this share of its own: smaller
+/// differences are luck.
+const MARGIN: f64 = 0.97;
+
+/// A candidate whose error is this many times the best one's is out of the race.
+const BEHIND: f64 = 1.15;
 
 /// Grids with more cells than this are judged on one fold: each fold costs a whole map.
 const MANY_CELLS: usize = 128 * 128;
@@ -50,22 +59,33 @@ impl Estimator for Auto {
             return Ok(estimate);
         }
         let judged = if readings.grid().cells() > MANY_CELLS { 1 } else { folds };
-        let mut errors = Vec::with_capacity(CANDIDATES.len());
-        for (i, (name, settings, _)) in CANDIDATES.iter().enumerate() {
-            let estimator = candidate(name, settings)?;
-            let mut sum = Sum::default();
-            for fold in 0..judged {
-                progress.report(i * judged + fold, (CANDIDATES.len() + 1) * judged)?;
+        let mut sums = vec![Sum::default(); CANDIDATES.len()];
+        for fold in 0..judged {
+            let best = sums.iter().map(Sum::rmse_db).fold(f64::INFINITY, f64::min);
+            for (i, (name, settings, _)) in CANDIDATES.iter().enumerate() {
+                let done = fold * CANDIDATES.len() + i;
+                progress.report(done, (judged + 1) * CANDIDATES.len())?;
+                let sum = &mut sums[i];
+                if sum.out || (fold > 0 && sum.rmse_db() > BEHIND * best) {
+                    sum.out = true;
+                    continue;
+                }
+                let estimator = candidate(name, settings)?;
                 match sum.add_fold(&*estimator, readings, context, folds, fold, progress) {
                     // A candidate that fails on a fold is out; the others go on.
-                    Err(EstimateError::Numerical(_)) => sum.squares = f64::INFINITY,
+                    Err(EstimateError::Numerical(_) | EstimateError::Input(_)) => sum.out = true,
                     other => other?,
                 }
             }
-            errors.push(sum.rmse_db());
         }
+        let errors: Vec<f64> = sums.iter().map(Sum::rmse_db).collect();
+        let rank = |i: usize| match (sums[i].out, i) {
+            (true, _) => f64::INFINITY,
+            (false, 0) => MARGIN * errors[i],
+            (false, _) => errors[i],
+        };
         let best = (0..errors.len())
-            .min_by(|&a, &b| errors[a].total_cmp(&errors[b]))
+            .min_by(|&a, &b| rank(a).total_cmp(&rank(b)))
             .expect("there are candidates");
         let (name, settings, label) = CANDIDATES[best];
         let mut estimate = candidate(name, settings)?.estimate(readings, context, progress)?;
@@ -90,10 +110,12 @@ fn candidate(name: &str, settings: &[(&str, &str)]) -> Result<Box<dyn Estimator>
     build_method(name, settings.iter().map(|(k, v)| (k.to_string(), v.to_string())))
 }
 
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Sum {
     squares: f64,
     entries: usize,
+    /// Failed or fell behind.
+    out: bool,
 }
 
 impl Sum {

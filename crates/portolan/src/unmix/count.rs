@@ -66,6 +66,13 @@ pub fn count(readings_power: &Array2<f64>, seed: u64) -> Result<Count, EstimateE
     Ok(count)
 }
 
+/// The number of emitters where the readings show it beyond doubt, because they carry no noise.
+pub fn count_exact(readings_power: &Array2<f64>) -> Option<usize> {
+    let (sensors, bands) = readings_power.dim();
+    let power: Vec<f64> = readings_power.iter().copied().collect();
+    exact_rank(&power, bands, MOST.min(sensors).min(bands)).map(|count| count.emitters)
+}
+
 /// How held-out entries are judged. Where noise was cut at zero, what is left of it has a positive
 /// mean that looks like one more emitter: such readings only say that the power is small.
 pub(super) fn judge(power: &[f64]) -> (Link, Option<Bounds>) {

@@ -19,6 +19,7 @@ use crate::map::RadioMap;
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
 use crate::simulate::stream;
+use crate::unmix::count_exact;
 use fit::{Fit, FitOptions, Penalties, Schedule, Unknowns};
 use misfit::{Misfit, padded};
 use start::{Draw, Guess, imitate, padded_psd, random, random_psd};
@@ -294,9 +295,15 @@ impl Job<'_> {
         progress: &Progress<'_>,
     ) -> Result<Guess, EstimateError> {
         let offset = self.offset * unit;
-        let unmixed =
-            unmix_readings(self.readings, self.decoder.emitters(), offset, self.context.seed)?;
-        Guess::interpolated(self.readings, &unmixed, method, linear, offset, progress)
+        let asked = self.decoder.emitters();
+        // Exact readings tell how many emitters there are; splitting them further only harms.
+        let shown = match self.readings.values() {
+            Values::Power(power) => count_exact(power).map_or(asked, |shown| shown.min(asked)),
+            Values::Levels { .. } => asked,
+        };
+        let unmixed = unmix_readings(self.readings, shown, offset, self.context.seed)?;
+        let guess = Guess::interpolated(self.readings, &unmixed, method, linear, offset, progress)?;
+        Ok(guess.widened(asked))
     }
 
     fn descend<L: Likelihood<f32>>(

@@ -52,6 +52,20 @@ impl Guess {
         Ok(Self::new(readings.grid(), &unmixed.psd, |r| map.band(r)))
     }
 
+    /// Fills up to `emitters` with silent copies: they take nothing of what the decoder can draw.
+    pub fn widened(mut self, emitters: usize) -> Self {
+        let (shown, bands) = self.psd.dim();
+        let cells = self.slf.len() / shown;
+        for extra in shown..emitters {
+            let from = extra % shown * cells;
+            self.slf.extend_from_within(from..from + cells);
+        }
+        let mut psd = Array2::zeros((emitters.max(shown), bands));
+        psd.slice_mut(ndarray::s![..shown, ..]).assign(&self.psd);
+        self.psd = psd;
+        self
+    }
+
     /// Scales each SLF to a peak just below 1 and its PSD inversely.
     pub fn new(grid: Grid, psd: &Array2<f64>, slf: impl Fn(usize) -> Array2<f64>) -> Self {
         let mut out =

@@ -28,6 +28,8 @@ pub enum Command {
     Score(ScoreArgs),
     /// Run several methods on the same readings and score them
     Compare(CompareArgs),
+    /// Say where new sensors would help most
+    Advise(AdviseArgs),
     /// Draw a map as PNG, or preview it in the terminal
     Plot(PlotArgs),
     /// Say what is in a file
@@ -274,6 +276,52 @@ pub struct CompareArgs {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct AdviseArgs {
+    /// Readings (.npz, .csv, .mat)
+    pub readings: PathBuf,
+    /// How many places to advise
+    #[arg(long, default_value_t = 10)]
+    pub count: usize,
+    /// A method whose maps have a spread: kriging, field, auto
+    #[arg(long, default_value = "kriging")]
+    pub method: String,
+    /// How many emitters to assume, or auto
+    #[arg(long, default_value = "auto", value_parser = parse_emitters)]
+    pub emitters: Emitters,
+    /// An option of the method; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
+    pub settings: Vec<(String, String)>,
+    /// Where to write the places (.csv), for `portolan sense --cells`
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// Where to draw the sensors and the places (.png)
+    #[arg(long, value_name = "PNG")]
+    pub plot: Option<PathBuf>,
+    /// The true map: its unknown cells are not advised
+    #[arg(long)]
+    pub truth: Option<PathBuf>,
+    /// Add up to this many sensors that read the truth exactly, where advised and at random, and
+    /// compare the errors
+    #[arg(long, value_name = "SENSORS", requires = "truth")]
+    pub budget: Option<usize>,
+    /// Seed of everything random: the same seed makes the same bytes
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Number of threads; the result does not depend on it [default: all]
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Replace existing outputs
+    #[arg(long)]
+    pub force: bool,
     #[command(flatten)]
     pub read: ReadArgs,
 }

@@ -69,6 +69,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Estimate(args) => commands::estimate::run(&args),
         Command::Score(args) => commands::score::run(&args),
         Command::Compare(args) => commands::compare::run(&args),
+        Command::Advise(args) => commands::advise::run(&args),
         Command::Plot(args) => commands::plot::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Convert(args) => commands::convert::run(&args),

@@ -22,6 +22,7 @@
 //! ```
 
 pub mod adam;
+pub mod advise;
 pub mod decoder;
 pub mod error;
 pub mod estimate;

@@ -1,5 +1,6 @@
 //! One file per command, and the steps several of them share.
 
+pub mod advise;
 pub mod compare;
 pub mod completions;
 pub mod convert;

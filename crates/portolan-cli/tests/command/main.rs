@@ -1,6 +1,7 @@
 //! Tests of the whole command: what goes in by arguments and files, what comes out by files,
 //! standard output, standard error and exit code.
 
+mod advise;
 mod bad_files;
 mod bad_requests;
 mod damaged;

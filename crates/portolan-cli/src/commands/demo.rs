@@ -16,7 +16,7 @@ use crate::output::{emit, figure, say, table};
 use crate::watch::{check_interrupt, set_threads, watched};
 
 /// What the tour shows, plainest first; the last is drawn large.
-const TOUR: [&str; 5] = ["nearest", "idw", "linear", "thin_plate", "kriging"];
+const TOUR: [&str; 7] = ["nearest", "idw", "linear", "thin_plate", "kriging", "unn", "field"];
 const FILES: [&str; 5] = ["truth.npz", "readings.npz", "map.npz", "methods.png", "map.png"];
 
 pub fn run(args: &DemoArgs) -> Result<(), Failure> {

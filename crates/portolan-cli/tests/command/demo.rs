@@ -13,7 +13,7 @@ fn the_demo_leaves_its_files_and_lists_every_method_it_ran() {
     for picture in ["methods.png", "map.png"] {
         assert!(desk.read(&format!("tour/{picture}")).starts_with(PNG), "{picture}");
     }
-    for method in ["nearest", "idw", "linear", "thin_plate", "kriging"] {
+    for method in ["nearest", "idw", "linear", "thin_plate", "kriging", "unn", "field"] {
         assert!(said.stdout.lines().any(|line| line.starts_with(method)), "{}", said.stdout);
     }
     assert!(!said.stdout.contains('\x1b'), "colours only on a terminal");

@@ -191,8 +191,64 @@ fn unknown_methods_options_and_values_are_refused() {
         ("nearest", "domain", "db"),
         ("nearest", "offset", "0"),
         ("auto", "folds", "1"),
+        ("btd", "rank", "0"),
+        ("unn", "kernel", "0"),
+        ("unn", "channels", "129"),
+        ("unn", "tolerance", "nan"),
+        ("unn", "iterations", "0"),
+        ("unn", "norm", "layer"),
+        ("field", "shadow_db", "-1"),
     ] {
         let error = build(method, set(key, value)).err().expect(key).to_string();
         assert!(error.contains(&format!("{key}={value}")), "{error}");
+    }
+}
+
+#[test]
+fn more_emitters_than_bands_or_sensors_are_refused() {
+    let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    for name in ["btd", "unn"] {
+        let context = Context { emitters: Emitters::Count(13), seed: 1 };
+        let result = build(name, []).unwrap().estimate(&readings, &context, &Progress::silent());
+        assert!(matches!(result, Err(EstimateError::Input(_))), "{name}");
+    }
+}
+
+#[test]
+fn a_fit_that_diverges_says_so() {
+    let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    let wild = [("start", "xavier"), ("lr_network", "1e30"), ("lr_psd", "1e30")];
+    let wild = wild.map(|(k, v)| (k.to_string(), v.to_string()));
+    let context = Context { emitters: Emitters::Count(2), seed: 1 };
+    let result = build("unn", wild).unwrap().estimate(&readings, &context, &Progress::silent());
+    let error = result.err().expect("a rate of 1e30 cannot converge").to_string();
+    assert!(error.contains("diverged"), "{error}");
+}
+
+#[test]
+fn every_start_and_shape_of_the_decoder_draws_a_map() {
+    let readings = sense(&truth(), &Sensing::exact(Layout::Fraction(0.3), 5)).unwrap();
+    let quick = [("iterations", "30"), ("start_iterations", "30")];
+    for (key, value) in [
+        ("start", "uniform"),
+        ("start", "xavier"),
+        ("start", "btd"),
+        ("start", "interpolation"),
+        ("recipe", "paper"),
+        ("blocks", "2"),
+        ("channels", "3"),
+        ("kernel", "4"),
+        ("upsample", "nearest"),
+        ("upsample", "none"),
+        ("norm", "sample"),
+        ("norm", "none"),
+        ("pad", "zero"),
+        ("output", "sigmoid"),
+    ] {
+        let plain = run_with("unn", &quick, &readings);
+        let other = run_with("unn", &[quick[0], quick[1], (key, value)], &readings);
+        assert_ne!(plain.map, other.map, "{key}={value} changes nothing");
+        assert!(other.loss.is_some_and(f64::is_finite) && !other.loss_trace.is_empty());
+        assert_eq!(other.map.factors().map(|f| f.psd.dim()), Some((2, 12)));
     }
 }

@@ -28,7 +28,7 @@ const CANDIDATES: &[Candidate] = &[
 
 /// The first candidate is left only for one whose error is below this share of its own: smaller
 /// differences are luck.
-const MARGIN: f64 = 0.97;
+const MARGIN: f64 = 0.95;
 
 /// A candidate whose error is this many times the best one's is out of the race.
 const BEHIND: f64 = 1.15;

@@ -221,7 +221,7 @@ fn a_fit_that_diverges_says_so() {
     let wild = wild.map(|(k, v)| (k.to_string(), v.to_string()));
     let context = Context { emitters: Emitters::Count(2), seed: 1 };
     let result = build("unn", wild).unwrap().estimate(&readings, &context, &Progress::silent());
-    let error = result.err().expect("a rate of 1e30 cannot converge").to_string();
+    let error = result.expect_err("a rate of 1e30 cannot converge").to_string();
     assert!(error.contains("diverged"), "{error}");
 }
 

@@ -14,13 +14,14 @@ mod spectra;
 use ndarray::{Array2, Array3};
 
 use super::bands::Scale;
+use super::emitters::number_of_emitters;
 use super::thin_plate::local_note;
-use super::{Context, Emitters, Estimate, Estimator, OptionSpec, Options, Progress};
+use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
 use crate::error::{EstimateError, InputError};
 use crate::link::{DB_PER_NEPER, Link};
 use crate::map::{Factors, RadioMap};
 use crate::readings::Readings;
-use crate::unmix::{UnmixOptions, count, unmix};
+use crate::unmix::{UnmixOptions, unmix};
 use draw::{Canvas, Drawn, Fields};
 use fit::{Emitter, Fit};
 use law::Law;
@@ -97,11 +98,7 @@ impl Estimator for Field {
         progress.report(0, 1)?;
         let power = readings.power();
         let link = self.scale.link(readings, &power).expect("the scale is logarithmic");
-        let most = readings.sensors().min(readings.bands());
-        let emitters = match context.emitters {
-            Emitters::Count(emitters) => emitters,
-            Emitters::Auto => count(&power, context.seed)?.emitters.min(most),
-        };
+        let emitters = number_of_emitters(readings, context)?;
         // The fit takes most of the time, drawing the rest.
         let fitting = |share: f64| progress.report((700.0 * share) as usize, 1000).is_ok();
         let drawing = |share: f64| progress.report(700 + (300.0 * share) as usize, 1000).is_ok();

@@ -217,8 +217,11 @@ impl<'a> Job<'a> {
         let ratio = self.covariance.nugget / self.covariance.sill.max(f64::MIN_POSITIVE);
         let sample = Sample { cells: self.group.cells.clone(), values: self.group.matrix(None) };
         match sample.thinned().terms(self.grid, self.kriging.trend, self.table, ratio) {
-            Some(terms) => terms.quadratic.iter().map(|q| q / terms.freedom).collect(),
-            None => vec![self.covariance.sill; self.group.bands.len()],
+            Some(terms) if terms.freedom >= 1.0 => {
+                terms.quadratic.iter().map(|q| q / terms.freedom).collect()
+            }
+            // A single reading says nothing about how much a band varies: the other bands do.
+            _ => vec![self.covariance.sill; self.group.bands.len()],
         }
     }
 }

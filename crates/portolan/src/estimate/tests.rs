@@ -137,6 +137,23 @@ fn few_or_odd_sensors_give_a_finite_map() {
 }
 
 #[test]
+fn bands_with_a_single_reading_are_flat() {
+    let grid = Grid::new(12, 9, 1.0).unwrap();
+    let cells = vec![Cell::new(0, 0), Cell::new(3, 1)];
+    let gap = f64::NAN;
+    for values in [[[1e-7, 5e-7], [8e-8, gap]], [[1e-7, gap], [gap, 5e-7]]] {
+        let values = Values::Power(Array2::from(values.to_vec()));
+        let readings = Readings::new(grid, cells.clone(), values).unwrap();
+        for name in INTERPOLATORS.into_iter().chain(["auto"]) {
+            let map = run(name, &readings);
+            let flat =
+                map.index_axis(ndarray::Axis(2), 1).iter().all(|v| (v / 5e-7 - 1.0).abs() < 1e-3);
+            assert!(flat && map.iter().all(|v| v.is_finite()), "{name}");
+        }
+    }
+}
+
+#[test]
 fn neighbourhoods_agree_with_the_whole() {
     let readings = sense(&truth(), &Sensing::exact(Layout::Fraction(0.4), 5)).unwrap();
     for name in ["kriging", "thin_plate"] {

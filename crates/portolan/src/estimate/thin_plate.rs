@@ -137,7 +137,7 @@ impl Spline {
         // The spline does not depend on the unit of length; near 1 the system is best conditioned.
         let scale = 1.0 / grid.rows().max(grid.cols()) as f64;
         let plane = Plane::through(&cells);
-        let (n, p) = (cells.len(), plane.terms());
+        let (n, p) = (cells.len(), plane.terms);
         let mut system = Mat::zeros(n + p, n + p);
         for j in 0..n {
             for i in 0..n {
@@ -166,7 +166,7 @@ impl Spline {
     }
 
     fn evaluate(&self, at: &[Cell], out: &mut [f64]) {
-        let (n, p) = (self.cells.len(), self.plane.terms());
+        let (n, p) = (self.cells.len(), self.plane.terms);
         let mut basis = Mat::zeros(n + p, at.len());
         for (j, &cell) in at.iter().enumerate() {
             for i in 0..n {
@@ -188,8 +188,10 @@ fn squared(a: Cell, b: Cell, scale: f64) -> f64 {
     scale * scale * (dr * dr + dc * dc) as f64
 }
 
-/// The polynomial part: a plane, or a slope along the line that all sensors lie on.
+/// The polynomial part: a plane, a slope along the line that all sensors lie on, or the level of a
+/// single sensor.
 struct Plane {
+    terms: usize,
     centre: [f64; 2],
     along: Option<[f64; 2]>,
     scale: f64,
@@ -213,11 +215,8 @@ impl Plane {
             let norm = r.hypot(c).max(f64::MIN_POSITIVE);
             [r / norm, c / norm]
         });
-        Self { centre, along, scale: (n / total.max(1e-300)).sqrt() }
-    }
-
-    fn terms(&self) -> usize {
-        if self.along.is_some() { 2 } else { 3 }
+        let terms = if total == 0.0 { 1 } else { 3 - usize::from(flat) };
+        Self { terms, centre, along, scale: (n / total.max(1.0)).sqrt() }
     }
 
     fn basis(&self, cell: Cell) -> [f64; 3] {

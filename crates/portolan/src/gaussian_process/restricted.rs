@@ -44,6 +44,12 @@ pub(crate) fn fit(
     fixed: Fixed,
     progress: &Progress<'_>,
 ) -> Result<Covariance, EstimateError> {
+    if samples.is_empty() {
+        // No band has two readings: any law will do, the map is flat in every band.
+        let decorrelation_m = fixed.decorrelation_m.unwrap_or(grid.diagonal_m().max(grid.cell_m()));
+        let (sill, nugget) = (fixed.sill.unwrap_or(1.0), fixed.nugget.unwrap_or(0.0));
+        return Ok(Covariance { family, decorrelation_m, sill, nugget });
+    }
     let reach = (0.5 * grid.cell_m(), 20.0 * grid.diagonal_m().max(grid.cell_m()));
     let spread = pooled_variance(samples);
     let search = Search { grid, family, trend, fixed, spread, reach };

@@ -107,6 +107,9 @@ fn main() -> Result<(), Failure> {
                     seconds,
                 });
                 if name == "field" {
+                    if settings.contains_key("each") {
+                        estimate.notes.iter().for_each(|note| println!("  {note}"));
+                    }
                     errors.extend(position_errors(&truth, &estimate.map));
                 }
             }

@@ -19,7 +19,7 @@ mod tests;
 mod vertices;
 mod weighted;
 
-pub use count::{Count, Evidence, count, count_exact};
+pub use count::{Count, Evidence, MOST, count, count_exact};
 pub use levels::{count_levels, unmix_levels};
 
 use ndarray::Array2;

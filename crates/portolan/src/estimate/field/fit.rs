@@ -82,6 +82,21 @@ impl Fit<'_> {
         Ok(done)
     }
 
+    /// Log SLFs at other cells (cells x emitters).
+    pub fn predict(&self, at: &[Cell]) -> Array2<f64> {
+        let (table, sill) = (self.table(), self.shadow.sill);
+        let mut logs = Array2::zeros((at.len(), self.emitters.len()));
+        for (mut column, emitter) in logs.columns_mut().into_iter().zip(&self.emitters) {
+            let losses = self.law.losses(self.grid, &emitter.places.at, at);
+            let trend = emitter.posterior.mean_trend(&losses);
+            for ((log, cell), trend) in column.iter_mut().zip(at).zip(trend) {
+                let pulls = self.cells.iter().zip(&emitter.posterior.pull);
+                *log = trend + sill * pulls.map(|(s, p)| table.between(*s, *cell) * p).sum::<f64>();
+            }
+        }
+        logs
+    }
+
     fn choose(&mut self, progress: &Progress<'_>) -> Result<usize, EstimateError> {
         let several = self.psd.nrows() > 1;
         let choices = if several { CHOICES } else { 1 };
@@ -99,7 +114,11 @@ impl Fit<'_> {
         Ok(choices)
     }
 
-    fn iterate(&mut self, rounds: usize, progress: &Progress<'_>) -> Result<usize, EstimateError> {
+    pub fn iterate(
+        &mut self,
+        rounds: usize,
+        progress: &Progress<'_>,
+    ) -> Result<usize, EstimateError> {
         for round in 0..rounds {
             progress.report(round, rounds)?;
             self.noise = self.targets.noise(&self.logs, &self.psd, self.least_additive);

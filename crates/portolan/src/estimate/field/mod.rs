@@ -4,6 +4,7 @@
 pub(super) mod draw;
 mod fit;
 pub(super) mod law;
+mod number;
 mod places;
 mod scale;
 mod shadow;
@@ -14,9 +15,8 @@ mod spectra;
 use ndarray::{Array2, Array3};
 
 use super::bands::Scale;
-use super::emitters::number_of_emitters;
 use super::thin_plate::local_note;
-use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
+use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress, build as build_method};
 use crate::error::{EstimateError, InputError};
 use crate::link::{DB_PER_NEPER, Link};
 use crate::map::{Factors, RadioMap};
@@ -25,6 +25,7 @@ use crate::unmix::{UnmixOptions, unmix};
 use draw::{Canvas, Drawn, Fields};
 use fit::{Emitter, Fit};
 use law::Law;
+use number::Structure;
 use shadow::{Fixed, usual};
 use sites::{Noise, Targets};
 
@@ -59,7 +60,7 @@ pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
 /// Readings that unmixing explains up to this, in nepers, have no noise.
 const EXACT: f64 = 1e-6;
 
-struct Field {
+pub(super) struct Field {
     rounds: usize,
     fixed: Fixed,
     exponent: f64,
@@ -70,22 +71,28 @@ struct Field {
 }
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
-    let positive = f64::MIN_POSITIVE..f64::INFINITY;
-    let positions = [("average", false), ("best", true)];
-    Ok(Box::new(Field {
-        rounds: options.count("rounds", 1..=1000)?.unwrap_or(20),
-        fixed: Fixed {
-            decorrelation_m: options.number("decorrelation", positive.clone())?,
-            sill: options
-                .number("shadow_db", positive.clone())?
-                .map(|s| (s / DB_PER_NEPER).powi(2)),
-        },
-        exponent: options.number("exponent", 0.0..10.0)?.unwrap_or(2.3),
-        exponent_sd: options.number("exponent_sd", positive)?.unwrap_or(0.35),
-        best_place_only: options.choice("positions", &positions)?.unwrap_or(false),
-        neighbours: options.count("neighbours", 2..=scale::TOGETHER)?,
-        scale: Scale::log_from_options(options)?,
-    }))
+    Ok(Box::new(Field::new(options)?))
+}
+
+impl Field {
+    pub(super) fn new(options: &Options) -> Result<Self, InputError> {
+        let positive = f64::MIN_POSITIVE..f64::INFINITY;
+        let positions = [("average", false), ("best", true)];
+        Ok(Field {
+            rounds: options.count("rounds", 1..=1000)?.unwrap_or(20),
+            fixed: Fixed {
+                decorrelation_m: options.number("decorrelation", positive.clone())?,
+                sill: options
+                    .number("shadow_db", positive.clone())?
+                    .map(|s| (s / DB_PER_NEPER).powi(2)),
+            },
+            exponent: options.number("exponent", 0.0..10.0)?.unwrap_or(2.3),
+            exponent_sd: options.number("exponent_sd", positive)?.unwrap_or(0.35),
+            best_place_only: options.choice("positions", &positions)?.unwrap_or(false),
+            neighbours: options.count("neighbours", 2..=scale::TOGETHER)?,
+            scale: Scale::log_from_options(options)?,
+        })
+    }
 }
 
 impl Estimator for Field {
@@ -98,7 +105,30 @@ impl Estimator for Field {
         progress.report(0, 1)?;
         let power = readings.power();
         let link = self.scale.link(readings, &power).expect("the scale is logarithmic");
-        let emitters = number_of_emitters(readings, context)?;
+        let (structure, note) = self.structure(readings, context, progress)?;
+        let mut estimate = match structure {
+            Structure::Emitters(emitters) => {
+                self.emitters(readings, link, emitters, context, progress)?
+            }
+            Structure::Bands => {
+                build_method("kriging", [])?.estimate(readings, context, progress)?
+            }
+        };
+        estimate.notes.extend(note);
+        Ok(estimate)
+    }
+}
+
+impl Field {
+    /// The map of so many emitters.
+    fn emitters(
+        &self,
+        readings: &Readings,
+        link: Link,
+        emitters: usize,
+        context: &Context,
+        progress: &Progress<'_>,
+    ) -> Result<Estimate, EstimateError> {
         // The fit takes most of the time, drawing the rest.
         let fitting = |share: f64| progress.report((700.0 * share) as usize, 1000).is_ok();
         let drawing = |share: f64| progress.report(700 + (300.0 * share) as usize, 1000).is_ok();
@@ -143,9 +173,7 @@ impl Estimator for Field {
             .collect();
         finish(readings, &whole, &emitters, neighbours, link, rounds, &drawing)
     }
-}
 
-impl Field {
     fn fit<'a>(
         &self,
         readings: &'a Readings,
@@ -155,6 +183,20 @@ impl Field {
         context: &Context,
         progress: &Progress<'_>,
     ) -> Result<(Fit<'a>, usize), EstimateError> {
+        let mut fit = self.begin(readings, targets, link, emitters, context)?;
+        let rounds = fit.run(self.rounds, progress)?;
+        Ok((fit, rounds))
+    }
+
+    /// The start of a fit.
+    fn begin<'a>(
+        &self,
+        readings: &'a Readings,
+        targets: &'a Targets,
+        link: Link,
+        emitters: usize,
+        context: &Context,
+    ) -> Result<Fit<'a>, EstimateError> {
         let grid = readings.grid();
         let options = UnmixOptions { floor: Some(link.offset()), ..UnmixOptions::default() };
         let unmixed = unmix(&readings.power(), emitters, &options, context.seed)?;
@@ -164,7 +206,7 @@ impl Field {
         // A logarithm must have something to start from, unless the start is the answer.
         let least_psd = if exact { 0.0 } else { 1e-6 };
         let least_additive = 1e-3 * link.offset();
-        let mut fit = Fit {
+        Ok(Fit {
             grid,
             cells: readings.cells(),
             targets,
@@ -183,9 +225,7 @@ impl Field {
             noise: Noise { relative: sites::LEAST_RELATIVE, additive: least_additive },
             shadow: usual(grid, self.fixed),
             emitters: Vec::new(),
-        };
-        let rounds = fit.run(self.rounds, progress)?;
-        Ok((fit, rounds))
+        })
     }
 }
 

@@ -4,6 +4,7 @@
 //! the root mean square in dB on the readings' own log scale. A candidate that is clearly behind
 //! after a fold runs no further.
 
+use super::emitters::start_factors;
 use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress, build as build_method};
 use crate::error::{EstimateError, InputError};
 use crate::link::{DB_PER_NEPER, Link};
@@ -48,9 +49,11 @@ impl Estimator for Auto {
     fn estimate(
         &self,
         readings: &Readings,
-        context: &Context,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError> {
+        // A start that no candidate could use would look like candidates that failed.
+        start_factors(readings, context)?;
         let folds = self.folds.min(readings.sensors() / 2);
         if folds < 2 {
             let (name, settings, label) = CANDIDATES[0];
@@ -124,7 +127,7 @@ impl Sum {
         &mut self,
         estimator: &dyn Estimator,
         readings: &Readings,
-        context: &Context,
+        context: &Context<'_>,
         folds: usize,
         fold: usize,
         progress: &Progress<'_>,

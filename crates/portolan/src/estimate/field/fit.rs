@@ -23,6 +23,8 @@ const LEAST_INFORMATION: f64 = 1e-4;
 const TURNS: usize = 3;
 /// Rounds in which places and shadowing are sought again.
 const REFRESH: [usize; 4] = [0, 2, 5, 9];
+/// The same where the fit starts from an earlier estimate.
+const WARM_REFRESH: [usize; 2] = [0, 2];
 /// Largest step of a log SLF in one round.
 pub(super) const LARGEST_STEP: f64 = 1.5;
 /// A round that moves less than this, in nepers, is the last.
@@ -57,6 +59,10 @@ pub(super) struct Fit<'a> {
     pub best_place_only: bool,
     /// The readings have no noise, and the start fits them.
     pub exact: bool,
+    /// The start is an earlier estimate.
+    pub warm: bool,
+    /// There was one, but the readings contradict it.
+    pub unmet: bool,
     /// The additive noise is never taken to be below this.
     pub least_additive: f64,
     /// Log SLFs, sensors x emitters.
@@ -84,7 +90,7 @@ impl Fit<'_> {
 
     fn choose(&mut self, progress: &Progress<'_>) -> Result<usize, EstimateError> {
         let several = self.psd.nrows() > 1;
-        let choices = if several { CHOICES } else { 1 };
+        let choices = if several && !self.warm { CHOICES } else { 1 };
         for choice in 0..choices {
             progress.report(choice, choices)?;
             let sites = self.sites();
@@ -100,11 +106,12 @@ impl Fit<'_> {
     }
 
     fn iterate(&mut self, rounds: usize, progress: &Progress<'_>) -> Result<usize, EstimateError> {
+        let refresh = if self.warm { &WARM_REFRESH[..] } else { &REFRESH[..] };
         for round in 0..rounds {
             progress.report(round, rounds)?;
             self.noise = self.targets.noise(&self.logs, &self.psd, self.least_additive);
             let sites = self.sites();
-            let places = if REFRESH.contains(&round) {
+            let places = if refresh.contains(&round) {
                 self.refresh(&sites)?
             } else {
                 self.emitters.iter().map(|e| e.places.clone()).collect()

@@ -29,6 +29,9 @@ const WARM_REFRESH: [usize; 2] = [0, 2];
 pub(super) const LARGEST_STEP: f64 = 1.5;
 /// A round that moves less than this, in nepers, is the last.
 const SETTLED: f64 = 1e-3;
+/// The same from an earlier estimate, which is near the answer: what moves on is what no reading
+/// decides.
+const WARM_SETTLED: f64 = 0.05;
 /// Choices among exact factorisations, each with fresh places and shadowing, and sweeps of each.
 const CHOICES: usize = 2;
 const SWEEPS: usize = 8;
@@ -106,7 +109,10 @@ impl Fit<'_> {
     }
 
     fn iterate(&mut self, rounds: usize, progress: &Progress<'_>) -> Result<usize, EstimateError> {
-        let refresh = if self.warm { &WARM_REFRESH[..] } else { &REFRESH[..] };
+        let (refresh, settled) = match self.warm {
+            true => (&WARM_REFRESH[..], WARM_SETTLED),
+            false => (&REFRESH[..], SETTLED),
+        };
         for round in 0..rounds {
             progress.report(round, rounds)?;
             self.noise = self.targets.noise(&self.logs, &self.psd, self.least_additive);
@@ -121,7 +127,7 @@ impl Fit<'_> {
             let sites = self.sites();
             self.psd_variance = spectra::step(&mut self.psd, &sites);
             self.normalise();
-            if moved < SETTLED {
+            if moved < settled {
                 return Ok(round + 1);
             }
         }

@@ -29,7 +29,11 @@ use shadow::{Fixed, usual};
 use sites::{Noise, Targets};
 
 const OWN: &[OptionSpec] = &[
-    OptionSpec { name: "rounds", default: "20 (ours)", takes: "1 to 1000: most rounds of the fit" },
+    OptionSpec {
+        name: "rounds",
+        default: "20 (ours); 8 from an earlier map",
+        takes: "1 to 1000: most rounds of the fit",
+    },
     OptionSpec { name: "decorrelation", default: "fitted", takes: "metres" },
     OptionSpec { name: "shadow_db", default: "fitted", takes: "dB" },
     OptionSpec { name: "exponent", default: "2.3 (ours)", takes: "expected path-loss exponent" },
@@ -62,7 +66,7 @@ const EXACT: f64 = 1e-6;
 const REFINING: usize = 4;
 
 struct Field {
-    rounds: usize,
+    rounds: Option<usize>,
     fixed: Fixed,
     exponent: f64,
     exponent_sd: f64,
@@ -75,7 +79,7 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
     let positive = f64::MIN_POSITIVE..f64::INFINITY;
     let positions = [("average", false), ("best", true)];
     Ok(Box::new(Field {
-        rounds: options.count("rounds", 1..=1000)?.unwrap_or(20),
+        rounds: options.count("rounds", 1..=1000)?,
         fixed: Fixed {
             decorrelation_m: options.number("decorrelation", positive.clone())?,
             sill: options
@@ -199,7 +203,7 @@ impl Field {
             shadow: usual(grid, self.fixed),
             emitters: Vec::new(),
         };
-        let rounds = fit.run(self.rounds, progress)?;
+        let rounds = fit.run(self.rounds.unwrap_or(if warm { 8 } else { 20 }), progress)?;
         Ok((fit, rounds))
     }
 }

@@ -6,6 +6,7 @@ mod bad_files;
 mod bad_requests;
 mod damaged;
 mod demo;
+mod emitters;
 mod formats;
 mod npz;
 mod same_bytes;

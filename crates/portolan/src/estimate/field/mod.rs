@@ -7,21 +7,22 @@ pub(super) mod law;
 mod number;
 mod places;
 mod scale;
-mod shadow;
+pub(super) mod shadow;
 mod shear;
 mod sites;
 mod spectra;
 
-use ndarray::{Array2, Array3};
+use ndarray::{Array2, Array3, Axis};
 
 use super::bands::Scale;
+use super::emitters::start_factors;
 use super::thin_plate::local_note;
 use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress, build as build_method};
 use crate::error::{EstimateError, InputError};
 use crate::link::{DB_PER_NEPER, Link};
 use crate::map::{Factors, RadioMap};
-use crate::readings::Readings;
-use crate::unmix::{UnmixOptions, unmix};
+use crate::readings::{Readings, Values};
+use crate::unmix::{UnmixOptions, Unmixed, count_exact, refine, unmix};
 use draw::{Canvas, Drawn, Fields};
 use fit::{Emitter, Fit};
 use law::Law;
@@ -30,7 +31,11 @@ use shadow::{Fixed, usual};
 use sites::{Noise, Targets};
 
 const OWN: &[OptionSpec] = &[
-    OptionSpec { name: "rounds", default: "20 (ours)", takes: "1 to 1000: most rounds of the fit" },
+    OptionSpec {
+        name: "rounds",
+        default: "20 (ours); 8 from an earlier map",
+        takes: "1 to 1000: most rounds of the fit",
+    },
     OptionSpec { name: "decorrelation", default: "fitted", takes: "metres" },
     OptionSpec { name: "shadow_db", default: "fitted", takes: "dB" },
     OptionSpec { name: "exponent", default: "2.3 (ours)", takes: "expected path-loss exponent" },
@@ -59,9 +64,11 @@ pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
 
 /// Readings that unmixing explains up to this, in nepers, have no noise.
 const EXACT: f64 = 1e-6;
+/// Rounds in which the factors of a start are fitted to exact readings.
+const REFINING: usize = 4;
 
 pub(super) struct Field {
-    rounds: usize,
+    rounds: Option<usize>,
     fixed: Fixed,
     exponent: f64,
     exponent_sd: f64,
@@ -79,7 +86,7 @@ impl Field {
         let positive = f64::MIN_POSITIVE..f64::INFINITY;
         let positions = [("average", false), ("best", true)];
         Ok(Field {
-            rounds: options.count("rounds", 1..=1000)?.unwrap_or(20),
+            rounds: options.count("rounds", 1..=1000)?,
             fixed: Fixed {
                 decorrelation_m: options.number("decorrelation", positive.clone())?,
                 sill: options
@@ -99,7 +106,7 @@ impl Estimator for Field {
     fn estimate(
         &self,
         readings: &Readings,
-        context: &Context,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError> {
         progress.report(0, 1)?;
@@ -126,7 +133,7 @@ impl Field {
         readings: &Readings,
         link: Link,
         emitters: usize,
-        context: &Context,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError> {
         // The fit takes most of the time, drawing the rest.
@@ -180,11 +187,12 @@ impl Field {
         targets: &'a Targets,
         link: Link,
         emitters: usize,
-        context: &Context,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<(Fit<'a>, usize), EstimateError> {
         let mut fit = self.begin(readings, targets, link, emitters, context)?;
-        let rounds = fit.run(self.rounds, progress)?;
+        let most = self.rounds.unwrap_or(if fit.warm { 8 } else { 20 });
+        let rounds = fit.run(most, progress)?;
         Ok((fit, rounds))
     }
 
@@ -195,11 +203,22 @@ impl Field {
         targets: &'a Targets,
         link: Link,
         emitters: usize,
-        context: &Context,
+        context: &Context<'_>,
     ) -> Result<Fit<'a>, EstimateError> {
         let grid = readings.grid();
         let options = UnmixOptions { floor: Some(link.offset()), ..UnmixOptions::default() };
-        let unmixed = unmix(&readings.power(), emitters, &options, context.seed)?;
+        let power = readings.power();
+        let start = start_factors(readings, context)?;
+        let known = match start {
+            Some(factors) => carry_over(factors, readings, &power, &options)?,
+            None => None,
+        };
+        let warm = known.is_some();
+        let unmet = start.is_some() && !warm;
+        let unmixed = match known {
+            Some(known) => known,
+            None => unmix(&power, emitters, &options, context.seed)?,
+        };
         let brightest = unmixed.slf_at_sensors.iter().copied().fold(0.0, f64::max);
         let floor = (1e-12 * brightest).max(f64::MIN_POSITIVE);
         let exact = matches!(targets, Targets::Power(_)) && unmixed.residual < EXACT;
@@ -218,6 +237,8 @@ impl Field {
             fixed: self.fixed,
             best_place_only: self.best_place_only,
             exact,
+            warm,
+            unmet,
             least_additive,
             logs: unmixed.slf_at_sensors.mapv(|s| s.max(floor).ln()),
             psd_variance: Array2::zeros(unmixed.psd.dim()),
@@ -227,6 +248,39 @@ impl Field {
             emitters: Vec::new(),
         })
     }
+}
+
+/// An earlier estimate's factors at the sensors of new readings. Readings without noise must be met
+/// exactly, or there is nothing to carry over; with noise the fit itself does what refining would.
+fn carry_over(
+    factors: &Factors,
+    readings: &Readings,
+    power: &Array2<f64>,
+    options: &UnmixOptions,
+) -> Result<Option<Unmixed>, EstimateError> {
+    let (cells, emitters) = (readings.cells(), factors.psd.nrows());
+    let slf = Array2::from_shape_fn((cells.len(), emitters), |(n, r)| {
+        factors.slf[[r, cells[n].row, cells[n].col]]
+    });
+    let options = UnmixOptions { polish_rounds: REFINING, ..*options };
+    let refined = refine(power, &slf, &factors.psd, &options)?;
+    if matches!(readings.values(), Values::Power(_)) {
+        if refined.residual < EXACT {
+            return Ok(Some(refined));
+        }
+        if count_exact(power).is_some() {
+            return Ok(None);
+        }
+    }
+    let norms = factors.psd.map_axis(Axis(1), |c| c.dot(&c).sqrt());
+    if norms.iter().any(|norm| *norm <= 0.0) || slf.iter().all(|s| *s <= 0.0) {
+        return Ok(None);
+    }
+    Ok(Some(Unmixed {
+        slf_at_sensors: slf * &norms,
+        psd: &factors.psd / &norms.insert_axis(Axis(1)),
+        residual: refined.residual,
+    }))
 }
 
 fn draw(
@@ -266,7 +320,14 @@ fn finish(
     let link = if quiet.offset() < link.offset() { quiet } else { link };
     let map = chart(readings, &fields, &fit.psd, &fit.psd_variance, link)?;
     let found: Vec<_> = emitters.iter().map(|e| e.posterior.place(&e.places)).collect();
-    let mut estimate = Estimate::new(map.with_emitters(found.iter().map(|f| f.0).collect()));
+    // A place stands for its square. The likeliest place alone has no standard error.
+    let square = places::FINEST / 12f64.sqrt();
+    let known = if fit.best_place_only { &[] } else { &found[..] };
+    let map = map
+        .with_emitters(found.iter().map(|f| f.0).collect())
+        .with_emitter_se(known.iter().map(|f| f.1.map(|sd| sd.hypot(square))).collect())?
+        .with_exponents(emitters.iter().map(|e| e.posterior.exponent()).collect())?;
+    let mut estimate = Estimate::new(map);
     estimate.iterations = rounds;
     estimate.fitted = vec![
         ("emitters", emitters.len() as f64),
@@ -275,16 +336,9 @@ fn finish(
         ("noise_db", DB_PER_NEPER * fit.noise.relative),
         ("noise_power", fit.noise.additive),
     ];
-    let cell = fit.grid.cell_m();
-    for (r, (emitter, (at, sd))) in emitters.iter().zip(&found).enumerate() {
-        estimate.notes.push(format!(
-            "emitter {r} at row {:.1}, col {:.1} (standard error {:.1} m and {:.1} m), exponent {:.2}",
-            at[0],
-            at[1],
-            sd[0] * cell,
-            sd[1] * cell,
-            emitter.posterior.exponent()
-        ));
+    if fit.unmet {
+        let unmet = "the map to start from cannot explain the readings: started from nothing";
+        estimate.notes.push(unmet.into());
     }
     if readings.sensors() > scale::FITTED {
         estimate.notes.push(format!(

@@ -58,38 +58,33 @@ impl Field {
     pub(super) fn structure(
         &self,
         readings: &Readings,
-        context: &Context,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<(Structure, Option<String>), EstimateError> {
         let emitters = self.number(readings, context, progress)?;
-        let told = Structure::Emitters(emitters);
+        let factored = Structure::Emitters(emitters);
         let entries = readings.grid().cells() * readings.bands();
         let sure = match readings.values() {
             Values::Power(power) => count_exact(power).is_some(),
             Values::Levels { .. } => false,
         };
-        if context.emitters != Emitters::Auto
-            || readings.sensors() < FEWEST
-            || readings.bands() == 1
-            || entries > MANY_ENTRIES
-            || sure
-        {
-            return Ok((told, None));
+        if told(readings, context) || readings.bands() == 1 || entries > MANY_ENTRIES || sure {
+            return Ok((factored, None));
         }
         let some = some_of(readings)?;
         let turns: Vec<SensorTurn> =
             (0..SENSOR_TURNS).filter_map(|turn| SensorTurn::new(&some, turn)).collect();
         if turns.is_empty() {
-            return Ok((told, None));
+            return Ok((factored, None));
         }
-        let factored = mean(&turns, |turn| self.predicted(turn, emitters, context, progress))?;
+        let loss = mean(&turns, |turn| self.predicted(turn, emitters, context, progress))?;
         let alone = mean(&turns, |turn| kriged(turn, context, progress))?;
-        let (structure, verdict) = match alone < factored {
+        let (structure, verdict) = match alone < loss {
             true => (Structure::Bands, "every band was kriged alone"),
-            false => (told, "the bands were factorised"),
+            false => (factored, "the bands were factorised"),
         };
         let note = format!(
-            "{verdict}: held-out sensors lose {factored:.3} with {emitters} emitter(s), {alone:.3} \
+            "{verdict}: held-out sensors lose {loss:.3} with {emitters} emitter(s), {alone:.3} \
              band by band"
         );
         Ok((structure, Some(note)))
@@ -99,10 +94,10 @@ impl Field {
     pub(in crate::estimate) fn number(
         &self,
         readings: &Readings,
-        context: &Context,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<usize, EstimateError> {
-        if context.emitters != Emitters::Auto || readings.sensors() < FEWEST {
+        if told(readings, context) {
             return number_of_emitters(readings, context);
         }
         let turns = match readings.values() {
@@ -139,7 +134,7 @@ impl Field {
         &self,
         turns: &[EntryTurn],
         emitters: usize,
-        context: &Context,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Vec<f64>, EstimateError> {
         let quiet = |_: f64| progress.report(0, 1).is_ok();
@@ -148,7 +143,7 @@ impl Field {
             .map(|turn| {
                 let targets = Targets::new(turn.kept.values());
                 let mut fit = self.begin(&turn.kept, &targets, turn.link, emitters, context)?;
-                fit.iterate(ROUNDS.min(self.rounds), &Progress::new(&quiet))?;
+                fit.iterate(ROUNDS, &Progress::new(&quiet))?;
                 let model = fit.logs.mapv(f64::exp).dot(&fit.psd);
                 let loss =
                     |&(n, k): &(usize, usize)| turn.whole.loss(n, k, model[[n, k]], fit.noise);
@@ -163,16 +158,22 @@ impl Field {
         &self,
         turn: &SensorTurn,
         emitters: usize,
-        context: &Context,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<f64, EstimateError> {
         let quiet = |_: f64| progress.report(0, 1).is_ok();
         let targets = Targets::new(turn.kept.values());
         let mut fit = self.begin(&turn.kept, &targets, turn.link, emitters, context)?;
-        fit.run(self.rounds, &Progress::new(&quiet))?;
+        fit.run(self.rounds.unwrap_or(20), &Progress::new(&quiet))?;
         let model = fit.predict(turn.held.cells()).mapv(f64::exp).dot(&fit.psd);
         Ok(turn.loss(|sensor, band| model[[sensor, band]]))
     }
+}
+
+/// Nothing is to be chosen, or nothing could be spared to choose by.
+fn told(readings: &Readings, context: &Context<'_>) -> bool {
+    let asked = context.emitters != Emitters::Auto || context.start.is_some();
+    asked || readings.sensors() < FEWEST
 }
 
 /// At most `JUDGED` of the sensors, evenly spread over their order.
@@ -209,7 +210,7 @@ fn mean(
 
 fn kriged(
     turn: &SensorTurn,
-    context: &Context,
+    context: &Context<'_>,
     progress: &Progress<'_>,
 ) -> Result<f64, EstimateError> {
     let quiet = |_: f64| progress.report(0, 1).is_ok();

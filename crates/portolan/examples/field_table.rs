@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use portolan::estimate::{Context, Emitters, Progress, build};
-use portolan::score::score;
+use portolan::score::{coverage_unmeasured, score};
 use portolan::sense::{Layout, Quantising, Sensing, sense};
 use portolan::simulate::{Scenario, simulate};
 use portolan::{Estimator, Grid, RadioMap, quantiser};
@@ -99,11 +99,13 @@ fn main() -> Result<(), Failure> {
                 let start = Instant::now();
                 let estimate = estimator.estimate(&readings, &context, &Progress::silent())?;
                 let seconds = start.elapsed().as_secs_f64();
-                let score = score(&estimate.map, &truth, None)?;
+                let map = &estimate.map;
+                let score = score(map, &truth, None)?;
                 figures.push(Figures {
                     ssim: score.ssim.unwrap_or(f64::NAN),
                     rmse_db: score.rmse_db,
-                    coverage: score.coverage_90.unwrap_or(f64::NAN),
+                    coverage: coverage_unmeasured(map, &truth, score.offset, readings.cells())
+                        .unwrap_or(f64::NAN),
                     seconds,
                 });
                 if name == "field" {

@@ -207,7 +207,8 @@ fn exponents(store: &mut dyn Store) -> Check<Vec<Exponent>> {
         Some(array) => vector("exponent_se", array)?,
         None => vec![f64::NAN; values.len()],
     };
-    if errors.len() != values.len() || values.iter().any(|v| !v.is_finite()) {
+    let wrong = values.iter().any(|v| !v.is_finite()) || errors.iter().any(|e| *e < 0.0);
+    if errors.len() != values.len() || wrong {
         let (found, expected) = (errors.len(), values.len());
         return Err(Problem::new(format!(
             "arrays 'exponent' and 'exponent_se' hold {expected} and {found} numbers: expected a \

@@ -142,7 +142,10 @@ impl Canvas {
             // Distance to first order: the implicit function over the length of its gradient.
             let (u, v) = ((x - cx) / rx, (y - cy) / ry);
             let level = u.hypot(v);
-            let slope = (u / rx).hypot(v / ry).max(1e-9);
+            if level == 0.0 {
+                return rx.min(ry) - width / 2.0;
+            }
+            let slope = (u / rx).hypot(v / ry);
             (level * (level - 1.0) / slope).abs() - width / 2.0
         });
     }

@@ -7,12 +7,12 @@
 
 use super::emitters::start_factors;
 use super::field::Field;
+use super::held_out::{Errors, Judge};
 use super::{
     Context, Emitters, Estimate, Estimator, OptionSpec, Options, Progress, build as build_method,
 };
 use crate::error::{EstimateError, InputError};
-use crate::link::{DB_PER_NEPER, Link};
-use crate::readings::{Readings, Values};
+use crate::readings::Readings;
 
 const OWN: &[OptionSpec] = &[
     OptionSpec {
@@ -87,6 +87,7 @@ impl Estimator for Auto {
                 *context
             }
         };
+        let judge = Judge::new(readings);
         let mut hurried = false;
         for fold in 0..judged {
             let best = sums.iter().map(Sum::rmse_db).fold(f64::INFINITY, f64::min);
@@ -103,7 +104,8 @@ impl Estimator for Auto {
                     continue;
                 }
                 let estimator = candidate(name, settings)?;
-                match sum.add_fold(&*estimator, readings, context, folds, fold, progress) {
+                match sum.add_fold(&*estimator, readings, &judge, context, (fold, folds), progress)
+                {
                     // A candidate that fails on a fold is out; the others go on.
                     Err(EstimateError::Numerical(_) | EstimateError::Input(_)) => sum.out = true,
                     other => other?,
@@ -176,8 +178,7 @@ fn candidate(name: &str, settings: &[(&str, &str)]) -> Result<Box<dyn Estimator>
 
 #[derive(Clone, Copy, Default)]
 struct Sum {
-    squares: f64,
-    entries: usize,
+    errors: Errors,
     /// Failed or fell behind.
     out: bool,
 }
@@ -188,39 +189,28 @@ impl Sum {
         &mut self,
         estimator: &dyn Estimator,
         readings: &Readings,
+        judge: &Judge,
         context: &Context<'_>,
-        folds: usize,
-        fold: usize,
+        (fold, folds): (usize, usize),
         progress: &Progress<'_>,
     ) -> Result<(), EstimateError> {
         let (held, kept): (Vec<usize>, Vec<usize>) =
             (0..readings.sensors()).partition(|s| s % folds == fold);
         // A band that only held-out sensors read cannot be judged on this fold.
         let Ok(rest) = readings.subset(&kept) else { return Ok(()) };
-        let power = readings.power();
-        let link = match readings.values() {
-            Values::Levels { quantiser, .. } => quantiser.link(),
-            Values::Power(_) => Link::choose(power.iter().copied(), readings.entries()),
-        };
         let quiet = |_| progress.report(0, 1).is_ok();
         let map = estimator.estimate(&rest, context, &Progress::new(&quiet))?.map;
         let mut spectrum = vec![0.0; map.bands()];
         for sensor in held {
             map.spectrum_into(readings.cells()[sensor], &mut spectrum);
-            for (&known, &guess) in power.row(sensor).iter().zip(&spectrum) {
-                if !known.is_nan() {
-                    self.squares += (link.apply(guess) - link.apply(known)).powi(2);
-                    self.entries += 1;
-                }
+            for (band, &guess) in spectrum.iter().enumerate() {
+                self.errors.add(judge.squared(sensor, band, guess));
             }
         }
         Ok(())
     }
 
     fn rmse_db(&self) -> f64 {
-        if self.entries == 0 {
-            return f64::INFINITY;
-        }
-        DB_PER_NEPER * (self.squares / self.entries as f64).sqrt()
+        self.errors.rmse_db()
     }
 }

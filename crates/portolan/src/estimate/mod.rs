@@ -6,6 +6,7 @@ mod bands;
 mod btd;
 mod emitters;
 mod field;
+mod held_out;
 mod idw;
 mod kriging;
 mod linear;

@@ -20,9 +20,11 @@ mod tests;
 mod vertices;
 mod weighted;
 
+pub(crate) use count::judge;
 pub use count::{Count, Evidence, MOST, count, count_exact};
 pub use levels::{count_levels, unmix_levels};
 pub use refine::refine;
+pub(crate) use weighted::Bounds;
 
 use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
@@ -32,7 +34,7 @@ use crate::error::{EstimateError, InputError};
 use crate::link::Link;
 use exact::Subspace;
 use hals::Hals;
-use weighted::{Bounds, System, Weighted};
+use weighted::{System, Weighted};
 
 /// SLFs at the sensors and PSDs.
 #[derive(Clone, Debug, PartialEq)]

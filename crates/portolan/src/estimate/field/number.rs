@@ -14,8 +14,8 @@ use super::Field;
 use super::sites::Targets;
 use crate::error::EstimateError;
 use crate::estimate::emitters::number_of_emitters;
+use crate::estimate::held_out::{Errors, Judge};
 use crate::estimate::{Context, Emitters, Progress, build};
-use crate::likelihood::Probit;
 use crate::link::Link;
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
@@ -39,11 +39,9 @@ const WORTH: f64 = 1.5;
 /// A single entry moves the comparison by no more than this: a few wild ones must not decide.
 const MOST_OF_ONE: f64 = 1.0;
 /// Numbers of emitters without a gain after which the search ends.
-const PATIENCE: usize = 2;
+const PATIENCE: usize = 3;
 /// Grids with more entries than this are not kriged band by band only to compare.
 const MANY_ENTRIES: usize = 1 << 22;
-/// Deviation that shadowing between sensors adds to a level's own noise, in nepers.
-const UNSEEN: f64 = 0.5;
 
 /// What the readings are made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,8 +82,8 @@ impl Field {
             false => (factored, "the bands were factorised"),
         };
         let note = format!(
-            "{verdict}: held-out sensors lose {loss:.3} with {emitters} emitter(s), {alone:.3} \
-             band by band"
+            "{verdict}: held-out sensors are missed by {loss:.2} dB with {emitters} emitter(s), by \
+             {alone:.2} dB band by band"
         );
         Ok((structure, Some(note)))
     }
@@ -153,7 +151,7 @@ impl Field {
         Ok(parts.concat())
     }
 
-    /// Loss at the held-out sensors.
+    /// Error at the held-out sensors in dB.
     fn predicted(
         &self,
         turn: &SensorTurn,
@@ -166,7 +164,7 @@ impl Field {
         let mut fit = self.begin(&turn.kept, &targets, turn.link, emitters, context)?;
         fit.run(self.rounds.unwrap_or(20), &Progress::new(&quiet))?;
         let model = fit.predict(turn.held.cells()).mapv(f64::exp).dot(&fit.psd);
-        Ok(turn.loss(|sensor, band| model[[sensor, band]]))
+        Ok(turn.rmse_db(|sensor, band| model[[sensor, band]]))
     }
 }
 
@@ -222,7 +220,7 @@ fn kriged(
             spectrum
         })
         .collect();
-    Ok(turn.loss(|sensor, band| spectra[sensor][band]))
+    Ok(turn.rmse_db(|sensor, band| spectra[sensor][band]))
 }
 
 fn link_of(readings: &Readings) -> Link {
@@ -283,20 +281,14 @@ impl SensorTurn {
         Some(Self { kept, held, link: link_of(readings) })
     }
 
-    /// Mean squared error of ln(x + a), or mean negative log probability of the levels.
-    fn loss(&self, model: impl Fn(usize, usize) -> f64) -> f64 {
-        let mean_of = |losses: Vec<f64>| losses.iter().sum::<f64>() / losses.len().max(1) as f64;
-        let log = |n: usize, k: usize| self.link.apply(model(n, k));
-        match self.held.values() {
-            Values::Power(power) => {
-                let seen = power.indexed_iter().filter(|(_, y)| !y.is_nan());
-                mean_of(seen.map(|((n, k), y)| (log(n, k) - self.link.apply(*y)).powi(2)).collect())
-            }
-            Values::Levels { levels, quantiser } => {
-                let probit = Probit::widened(quantiser, UNSEEN);
-                let seen = levels.indexed_iter().filter(|(_, level)| **level != MISSING_LEVEL);
-                mean_of(seen.map(|((n, k), l)| -probit.log_probability(*l, log(n, k)).0).collect())
+    fn rmse_db(&self, model: impl Fn(usize, usize) -> f64) -> f64 {
+        let judge = Judge::new(&self.held);
+        let mut errors = Errors::default();
+        for sensor in 0..self.held.sensors() {
+            for band in 0..self.held.bands() {
+                errors.add(judge.squared(sensor, band, model(sensor, band)));
             }
         }
+        errors.rmse_db()
     }
 }

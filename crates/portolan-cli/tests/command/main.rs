@@ -4,6 +4,7 @@
 mod advise;
 mod bad_files;
 mod bad_requests;
+mod bound;
 mod damaged;
 mod demo;
 mod formats;

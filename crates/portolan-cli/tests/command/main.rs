@@ -14,3 +14,4 @@ mod signals;
 mod support;
 mod surveys;
 mod tour;
+mod trace;

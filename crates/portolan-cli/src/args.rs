@@ -220,6 +220,12 @@ pub struct EstimateArgs {
     /// An option of the method; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
     pub settings: Vec<(String, String)>,
+    /// An earlier factored map of the same area to start from: new sensors update it
+    #[arg(long, value_name = "MAP")]
+    pub start: Option<PathBuf>,
+    /// The true map, for the method oracle
+    #[arg(long)]
+    pub truth: Option<PathBuf>,
     /// Seed of everything random: the same seed makes the same bytes
     #[arg(long, default_value_t = 0)]
     pub seed: u64,

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use portolan::Progress;
@@ -51,7 +51,9 @@ pub fn watched<T>(name: &str, job: impl FnOnce(&Progress<'_>) -> T) -> T {
         bar.set_position((1000.0 * fraction) as u64);
         !INTERRUPTED.load(Ordering::Relaxed)
     };
-    let result = job(&Progress::new(&callback));
+    let began = Instant::now();
+    let clock = || began.elapsed().as_secs_f64();
+    let result = job(&Progress::new(&callback).with_clock(&clock));
     bar.finish_and_clear();
     result
 }

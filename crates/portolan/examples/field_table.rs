@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use portolan::estimate::{Context, Emitters, Oracle, Progress, build};
+use portolan::estimate::{Context, Emitters, Progress, build};
 use portolan::score::score;
 use portolan::sense::{Layout, Quantising, Sensing, sense};
 use portolan::simulate::{Scenario, simulate};
@@ -89,10 +89,10 @@ fn main() -> Result<(), Failure> {
             };
             let readings = sense(&truth, &sensing)?;
             let assumed = if auto { Emitters::Auto } else { Emitters::Count(emitters as usize) };
-            let context = Context { emitters: assumed, seed };
+            let context = Context { emitters: assumed, seed, truth: Some(&truth), start: None };
             for (name, figures) in names.iter().zip(&mut figures) {
                 let estimator: Box<dyn Estimator> = match name.as_str() {
-                    "oracle" => Box::new(Oracle::new(truth.clone(), xc)?),
+                    "oracle" => build(name, [("decorrelation".into(), xc.to_string())])?,
                     "field" => build("field", options.clone())?,
                     name => build(name, [])?,
                 };
@@ -107,6 +107,9 @@ fn main() -> Result<(), Failure> {
                     seconds,
                 });
                 if name == "field" {
+                    if settings.contains_key("each") {
+                        estimate.notes.iter().for_each(|note| println!("  {note}"));
+                    }
                     errors.extend(position_errors(&truth, &estimate.map));
                 }
             }

@@ -93,7 +93,7 @@ fn timed_estimate(
     method: &str,
     settings: impl IntoIterator<Item = (String, String)>,
     readings: &Readings,
-    context: &Context,
+    context: &Context<'_>,
 ) -> Result<(Estimate, Seconds), Failure> {
     let estimator = build(method, settings)?;
     let start = Instant::now();

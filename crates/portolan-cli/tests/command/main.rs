@@ -7,6 +7,7 @@ mod bad_requests;
 mod bound;
 mod damaged;
 mod demo;
+mod emitters;
 mod formats;
 mod npz;
 mod same_bytes;

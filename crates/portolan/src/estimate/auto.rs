@@ -2,18 +2,30 @@
 //!
 //! Sensors are dealt into folds; each candidate predicts every fold from the others. The error is
 //! the root mean square in dB on the readings' own log scale. A candidate that is clearly behind
-//! after a fold runs no further.
+//! after a fold runs no further, and the comparison keeps to a budget of time where there is a
+//! clock.
 
-use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress, build as build_method};
+use super::emitters::start_factors;
+use super::field::Field;
+use super::{
+    Context, Emitters, Estimate, Estimator, OptionSpec, Options, Progress, build as build_method,
+};
 use crate::error::{EstimateError, InputError};
 use crate::link::{DB_PER_NEPER, Link};
 use crate::readings::{Readings, Values};
 
-const OWN: &[OptionSpec] = &[OptionSpec {
-    name: "folds",
-    default: "5 (ours)",
-    takes: "2 to 20: into how many parts the sensors are dealt",
-}];
+const OWN: &[OptionSpec] = &[
+    OptionSpec {
+        name: "folds",
+        default: "5 (ours)",
+        takes: "2 to 20: into how many parts the sensors are dealt",
+    },
+    OptionSpec {
+        name: "budget",
+        default: "60 (ours)",
+        takes: "seconds after which no further comparison is begun",
+    },
+];
 pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
 
 /// Method, its settings, and its name for people.
@@ -38,19 +50,25 @@ const MANY_CELLS: usize = 128 * 128;
 
 struct Auto {
     folds: usize,
+    budget_seconds: f64,
 }
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
-    Ok(Box::new(Auto { folds: options.count("folds", 2..=20)?.unwrap_or(5) }))
+    Ok(Box::new(Auto {
+        folds: options.count("folds", 2..=20)?.unwrap_or(5),
+        budget_seconds: options.number("budget", 0.0..f64::INFINITY)?.unwrap_or(60.0),
+    }))
 }
 
 impl Estimator for Auto {
     fn estimate(
         &self,
         readings: &Readings,
-        context: &Context,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError> {
+        // A start that no candidate could use would look like candidates that failed.
+        start_factors(readings, context)?;
         let folds = self.folds.min(readings.sensors() / 2);
         if folds < 2 {
             let (name, settings, label) = CANDIDATES[0];
@@ -60,6 +78,16 @@ impl Estimator for Auto {
         }
         let judged = if readings.grid().cells() > MANY_CELLS { 1 } else { folds };
         let mut sums = vec![Sum::default(); CANDIDATES.len()];
+        // Chosen once: every fold and the final map are of the same kind.
+        let context = &match self.number_of_emitters(readings, context, progress)? {
+            Some(emitters) => Context { emitters, ..*context },
+            None => {
+                let field = CANDIDATES.iter().position(|c| c.0 == "field");
+                field.into_iter().for_each(|i| sums[i].out = true);
+                *context
+            }
+        };
+        let mut hurried = false;
         for fold in 0..judged {
             let best = sums.iter().map(Sum::rmse_db).fold(f64::INFINITY, f64::min);
             for (i, (name, settings, _)) in CANDIDATES.iter().enumerate() {
@@ -70,12 +98,21 @@ impl Estimator for Auto {
                     sum.out = true;
                     continue;
                 }
+                if i > 0 && fold == 0 && progress.seconds() > self.budget_seconds {
+                    (sum.out, hurried) = (true, true);
+                    continue;
+                }
                 let estimator = candidate(name, settings)?;
                 match sum.add_fold(&*estimator, readings, context, folds, fold, progress) {
                     // A candidate that fails on a fold is out; the others go on.
                     Err(EstimateError::Numerical(_) | EstimateError::Input(_)) => sum.out = true,
                     other => other?,
                 }
+            }
+            // Between folds, so that all are judged by the same sensors.
+            if fold + 1 < judged && progress.seconds() > self.budget_seconds {
+                hurried = true;
+                break;
             }
         }
         let errors: Vec<f64> = sums.iter().map(Sum::rmse_db).collect();
@@ -101,8 +138,35 @@ impl Estimator for Auto {
                 table.join(", ")
             ),
         );
+        if hurried {
+            estimate.notes.push(format!(
+                "the comparison of methods was cut short after {} s: raise budget= for all of it",
+                self.budget_seconds
+            ));
+        }
         estimate.fitted.push(("cross_validated_rmse_db", errors[best]));
         Ok(estimate)
+    }
+}
+
+impl Auto {
+    /// The number of emitters for the factored candidates; None where it cannot be found.
+    fn number_of_emitters(
+        &self,
+        readings: &Readings,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<Option<Emitters>, EstimateError> {
+        if context.start.is_some() {
+            return Ok(Some(context.emitters));
+        }
+        let field = Field::new(&Options::new("field", &[], [])?)?;
+        let quiet = |_| progress.report(0, 1).is_ok();
+        match field.number(readings, context, &Progress::new(&quiet)) {
+            Ok(emitters) => Ok(Some(Emitters::Count(emitters))),
+            Err(EstimateError::Numerical(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -124,7 +188,7 @@ impl Sum {
         &mut self,
         estimator: &dyn Estimator,
         readings: &Readings,
-        context: &Context,
+        context: &Context<'_>,
         folds: usize,
         fold: usize,
         progress: &Progress<'_>,

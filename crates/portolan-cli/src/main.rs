@@ -74,6 +74,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Convert(args) => commands::convert::run(&args),
         Command::Methods(args) => commands::methods::run(&args),
+        Command::Bound(args) => commands::bound::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
     }
 }

@@ -23,6 +23,7 @@
 
 pub mod adam;
 pub mod advise;
+pub mod bound;
 pub mod decoder;
 pub mod error;
 pub mod estimate;

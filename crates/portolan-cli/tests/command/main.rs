@@ -4,6 +4,7 @@
 mod advise;
 mod bad_files;
 mod bad_requests;
+mod bound;
 mod damaged;
 mod demo;
 mod emitters;
@@ -14,3 +15,4 @@ mod signals;
 mod support;
 mod surveys;
 mod tour;
+mod trace;

@@ -7,7 +7,7 @@
 
 use super::emitters::start_factors;
 use super::field::Field;
-use super::held_out::{Errors, Judge};
+use super::held_out::{Judge, Losses};
 use super::{
     Context, Emitters, Estimate, Estimator, OptionSpec, Options, Progress, build as build_method,
 };
@@ -38,9 +38,9 @@ const CANDIDATES: &[Candidate] = &[
     ("field", &[], "field"),
 ];
 
-/// The first candidate is left only for one whose error is below this share of its own: smaller
-/// differences are luck.
-const MARGIN: f64 = 0.95;
+/// A candidate is left only for one that loses less by so many standard errors over the held-out
+/// sensors: smaller differences are luck.
+const WORTH: f64 = 2.0;
 
 /// A candidate whose error is this many times the best one's is out of the race.
 const BEHIND: f64 = 1.15;
@@ -118,14 +118,13 @@ impl Estimator for Auto {
             }
         }
         let errors: Vec<f64> = sums.iter().map(Sum::rmse_db).collect();
-        let rank = |i: usize| match (sums[i].out, i) {
-            (true, _) => f64::INFINITY,
-            (false, 0) => MARGIN * errors[i],
-            (false, _) => errors[i],
-        };
-        let best = (0..errors.len())
-            .min_by(|&a, &b| rank(a).total_cmp(&rank(b)))
-            .expect("there are candidates");
+        let best = (0..sums.len())
+            .filter(|&i| !sums[i].out)
+            .reduce(|best, i| match sums[best].losses.gain(&sums[i].losses) > WORTH {
+                true => i,
+                false => best,
+            })
+            .unwrap_or(0);
         let (name, settings, label) = CANDIDATES[best];
         let mut estimate = candidate(name, settings)?.estimate(readings, context, progress)?;
         let table: Vec<String> = CANDIDATES
@@ -176,9 +175,9 @@ fn candidate(name: &str, settings: &[(&str, &str)]) -> Result<Box<dyn Estimator>
     build_method(name, settings.iter().map(|(k, v)| (k.to_string(), v.to_string())))
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Sum {
-    errors: Errors,
+    losses: Losses,
     /// Failed or fell behind.
     out: bool,
 }
@@ -189,7 +188,7 @@ impl Sum {
         &mut self,
         estimator: &dyn Estimator,
         readings: &Readings,
-        judge: &Judge,
+        judge: &Judge<'_>,
         context: &Context<'_>,
         (fold, folds): (usize, usize),
         progress: &Progress<'_>,
@@ -203,14 +202,12 @@ impl Sum {
         let mut spectrum = vec![0.0; map.bands()];
         for sensor in held {
             map.spectrum_into(readings.cells()[sensor], &mut spectrum);
-            for (band, &guess) in spectrum.iter().enumerate() {
-                self.errors.add(judge.squared(sensor, band, guess));
-            }
+            self.losses.add(judge, sensor, &spectrum);
         }
         Ok(())
     }
 
     fn rmse_db(&self) -> f64 {
-        self.errors.rmse_db()
+        self.losses.rmse_db()
     }
 }

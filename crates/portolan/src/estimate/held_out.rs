@@ -5,30 +5,44 @@
 
 use ndarray::Array2;
 
+use crate::likelihood::Probit;
 use crate::link::{DB_PER_NEPER, Link};
 use crate::readings::{Readings, Values};
 use crate::unmix::{Bounds, judge};
 
+/// Deviation that shadowing between sensors adds to a level's own noise, in nepers.
+const UNSEEN: f64 = 0.5;
+/// A single sensor or entry moves a comparison by no more than this: a few wild ones must not
+/// decide.
+const MOST_OF_ONE: f64 = 1.0;
+
 /// Judges predictions of some readings.
-pub(super) struct Judge {
+pub(super) struct Judge<'a> {
+    readings: &'a Readings,
     /// Sensors x bands; levels as the power they stand for; NaN = gap.
     power: Array2<f64>,
     link: Link,
     bounds: Option<Bounds>,
+    probit: Option<Probit>,
 }
 
-impl Judge {
-    pub fn new(readings: &Readings) -> Self {
+impl<'a> Judge<'a> {
+    pub fn new(readings: &'a Readings) -> Self {
         let power = readings.power();
-        let (link, bounds) = match readings.values() {
-            Values::Levels { quantiser, .. } => (quantiser.link(), None),
-            Values::Power(power) => judge(&power.iter().copied().collect::<Vec<_>>()),
+        let (link, bounds, probit) = match readings.values() {
+            Values::Levels { quantiser, .. } => {
+                (quantiser.link(), None, Some(Probit::widened(quantiser, UNSEEN)))
+            }
+            Values::Power(power) => {
+                let (link, bounds) = judge(&power.iter().copied().collect::<Vec<_>>());
+                (link, bounds, None)
+            }
         };
-        Self { power, link, bounds }
+        Self { readings, power, link, bounds, probit }
     }
 
     /// Squared error in nepers; None where there is no reading.
-    pub fn squared(&self, sensor: usize, band: usize, prediction: f64) -> Option<f64> {
+    fn squared(&self, sensor: usize, band: usize, prediction: f64) -> Option<f64> {
         let reading = self.power[[sensor, band]];
         if reading.is_nan() {
             return None;
@@ -37,21 +51,45 @@ impl Judge {
         let aim = self.bounds.as_ref().map_or(reading, |b| b.nearest(entry, prediction));
         Some((self.link.apply(prediction) - self.link.apply(aim)).powi(2))
     }
+
+    /// Negative log probability of a level.
+    fn improbability(&self, sensor: usize, band: usize, prediction: f64) -> Option<f64> {
+        let Values::Levels { levels, .. } = self.readings.values() else { return None };
+        let probit = self.probit.as_ref()?;
+        Some(-probit.log_probability(levels[[sensor, band]], self.link.apply(prediction)).0)
+    }
 }
 
-/// Squared errors added up.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Errors {
+/// What predictions of sensor after sensor lost.
+#[derive(Clone, Default)]
+pub(super) struct Losses {
     squares: f64,
     entries: usize,
+    /// Mean loss of every sensor: squared error, or improbability of its levels.
+    sensors: Vec<f64>,
 }
 
-impl Errors {
-    pub fn add(&mut self, squared: Option<f64>) {
-        if let Some(squared) = squared {
+impl Losses {
+    pub fn add(&mut self, judge: &Judge<'_>, sensor: usize, spectrum: &[f64]) {
+        let (mut sum, mut entries) = (0.0, 0usize);
+        for (band, &prediction) in spectrum.iter().enumerate() {
+            let Some(squared) = judge.squared(sensor, band, prediction) else { continue };
             self.squares += squared;
-            self.entries += 1;
+            sum += judge.improbability(sensor, band, prediction).unwrap_or(squared);
+            entries += 1;
         }
+        self.entries += entries;
+        self.sensors.push(sum / entries.max(1) as f64);
+    }
+
+    /// One after the other.
+    pub fn joined(parts: Vec<Losses>) -> Self {
+        parts.into_iter().fold(Losses::default(), |mut all, part| {
+            all.squares += part.squares;
+            all.entries += part.entries;
+            all.sensors.extend(part.sensors);
+            all
+        })
     }
 
     /// Infinite where nothing was judged.
@@ -61,6 +99,20 @@ impl Errors {
             entries => DB_PER_NEPER * (self.squares / entries as f64).sqrt(),
         }
     }
+
+    /// By how many standard errors the others lose less, over the same sensors.
+    pub fn gain(&self, others: &Losses) -> f64 {
+        gain(&self.sensors, &others.sensors)
+    }
+}
+
+/// By how many standard errors the second losses are below the first, pair by pair.
+pub(super) fn gain(first: &[f64], second: &[f64]) -> f64 {
+    let count = first.len() as f64;
+    let each = || first.iter().zip(second).map(|(a, b)| (a - b).clamp(-MOST_OF_ONE, MOST_OF_ONE));
+    let mean = each().sum::<f64>() / count;
+    let square = each().map(|d| (d - mean).powi(2)).sum::<f64>() / count;
+    mean / (square / count).sqrt().max(f64::MIN_POSITIVE)
 }
 
 #[cfg(test)]
@@ -68,10 +120,10 @@ mod tests {
     use super::*;
     use crate::grid::{Cell, Grid};
 
-    fn judge_of(power: Array2<f64>) -> Judge {
+    fn readings(power: Array2<f64>) -> Readings {
         let grid = Grid::new(8, 8, 1.0).unwrap();
         let cells = (0..power.nrows()).map(|i| Cell::new(i, i)).collect();
-        Judge::new(&Readings::new(grid, cells, Values::Power(power)).unwrap())
+        Readings::new(grid, cells, Values::Power(power)).unwrap()
     }
 
     #[test]
@@ -80,23 +132,32 @@ mod tests {
         let noise = |i: usize| if i % 2 == 0 { 0.0 } else { 1e-4 * (1 + i % 5) as f64 };
         let power =
             Array2::from_shape_fn((6, 30), |(n, k)| if k < 20 { 1.0 } else { noise(n * 7 + k) });
-        let judge = judge_of(power.clone());
+        let readings = readings(power);
+        let judge = Judge::new(&readings);
         assert_eq!(judge.squared(0, 25, 0.0), judge.squared(0, 25, 1e-5));
         assert!(judge.squared(0, 25, 0.5).unwrap() > 1.0);
         assert!(judge.squared(0, 3, 0.5).unwrap() > 0.3);
-        let mut errors = Errors::default();
-        errors.add(judge.squared(0, 3, 1.0));
-        assert_eq!(errors.rmse_db(), 0.0);
     }
 
     #[test]
     fn gaps_are_not_judged() {
         let mut power = Array2::from_elem((3, 4), 2.0);
         power[[1, 2]] = f64::NAN;
-        let judge = judge_of(power);
-        assert_eq!(judge.squared(1, 2, 1.0), None);
-        let mut errors = Errors::default();
-        errors.add(judge.squared(1, 2, 1.0));
-        assert_eq!(errors.rmse_db(), f64::INFINITY);
+        let readings = readings(power);
+        let judge = Judge::new(&readings);
+        let mut losses = Losses::default();
+        assert_eq!(losses.rmse_db(), f64::INFINITY);
+        losses.add(&judge, 1, &[2.0, 2.0, 9.0, 2.0]);
+        assert_eq!(losses.rmse_db(), 0.0);
+    }
+
+    #[test]
+    fn one_wild_sensor_does_not_decide() {
+        let good: Vec<f64> = (0..40).map(|i| 0.1 + 0.01 * f64::from(i % 3)).collect();
+        let mut better: Vec<f64> = good.iter().map(|l| l - 0.05).collect();
+        better[7] = 90.0;
+        assert!(gain(&good, &better) > 0.5);
+        assert!(gain(&better, &good) < -0.5);
+        assert_eq!(gain(&good, &good), 0.0);
     }
 }

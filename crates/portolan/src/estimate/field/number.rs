@@ -14,7 +14,7 @@ use super::Field;
 use super::sites::Targets;
 use crate::error::EstimateError;
 use crate::estimate::emitters::number_of_emitters;
-use crate::estimate::held_out::{Errors, Judge};
+use crate::estimate::held_out::{Judge, Losses, gain};
 use crate::estimate::{Context, Emitters, Progress, build};
 use crate::link::Link;
 use crate::quantiser::MISSING_LEVEL;
@@ -34,10 +34,8 @@ const JUDGED: usize = 600;
 const FEWEST: usize = 8;
 /// Rounds of a fit that is only judged.
 const ROUNDS: usize = 6;
-/// One emitter more must lower the held-out loss by this many standard errors.
-const WORTH: f64 = 1.5;
-/// A single entry moves the comparison by no more than this: a few wild ones must not decide.
-const MOST_OF_ONE: f64 = 1.0;
+/// One emitter more, or none at all, must lower the held-out loss by this many standard errors.
+const WORTH: f64 = 2.0;
 /// Numbers of emitters without a gain after which the search ends.
 const PATIENCE: usize = 3;
 /// Grids with more entries than this are not kriged band by band only to compare.
@@ -75,15 +73,17 @@ impl Field {
         if turns.is_empty() {
             return Ok((factored, None));
         }
-        let loss = mean(&turns, |turn| self.predicted(turn, emitters, context, progress))?;
-        let alone = mean(&turns, |turn| kriged(turn, context, progress))?;
-        let (structure, verdict) = match alone < loss {
+        let together = all(&turns, |turn| self.predicted(turn, emitters, context, progress))?;
+        let alone = all(&turns, |turn| kriged(turn, context, progress))?;
+        let (structure, verdict) = match together.gain(&alone) > WORTH {
             true => (Structure::Bands, "every band was kriged alone"),
             false => (factored, "the bands were factorised"),
         };
         let note = format!(
-            "{verdict}: held-out sensors are missed by {loss:.2} dB with {emitters} emitter(s), by \
-             {alone:.2} dB band by band"
+            "{verdict}: held-out sensors are missed by {:.2} dB with {emitters} emitter(s), by {:.2} \
+             dB band by band",
+            together.rmse_db(),
+            alone.rmse_db()
         );
         Ok((structure, Some(note)))
     }
@@ -151,20 +151,20 @@ impl Field {
         Ok(parts.concat())
     }
 
-    /// Error at the held-out sensors in dB.
+    /// What the held-out sensors lose.
     fn predicted(
         &self,
         turn: &SensorTurn,
         emitters: usize,
         context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<f64, EstimateError> {
+    ) -> Result<Losses, EstimateError> {
         let quiet = |_: f64| progress.report(0, 1).is_ok();
         let targets = Targets::new(turn.kept.values());
         let mut fit = self.begin(&turn.kept, &targets, turn.link, emitters, context)?;
         fit.run(self.rounds.unwrap_or(20), &Progress::new(&quiet))?;
         let model = fit.predict(turn.held.cells()).mapv(f64::exp).dot(&fit.psd);
-        Ok(turn.rmse_db(|sensor, band| model[[sensor, band]]))
+        Ok(turn.losses(|sensor| model.row(sensor).to_vec()))
     }
 }
 
@@ -183,44 +183,26 @@ fn some_of(readings: &Readings) -> Result<Readings, EstimateError> {
     Ok(readings.subset(&some).unwrap_or_else(|_| readings.clone()))
 }
 
-/// By how many standard errors the second loss is below the first, entry by entry.
-fn gain(first: &[f64], second: &[f64]) -> f64 {
-    let count = first.len() as f64;
-    let each = || first.iter().zip(second).map(|(a, b)| (a - b).clamp(-MOST_OF_ONE, MOST_OF_ONE));
-    let mean = each().sum::<f64>() / count;
-    let square = each().map(|d| (d - mean).powi(2)).sum::<f64>() / count;
-    mean / (square / count).sqrt().max(f64::MIN_POSITIVE)
-}
-
-fn mean(
+/// Losses at the held-out sensors of all turns.
+fn all(
     turns: &[SensorTurn],
-    of: impl Fn(&SensorTurn) -> Result<f64, EstimateError> + Sync,
-) -> Result<f64, EstimateError> {
-    let losses: Vec<f64> = turns
-        .par_iter()
-        .map(|turn| match of(turn) {
-            Err(EstimateError::Numerical(_)) => Ok(f64::INFINITY),
-            other => other,
-        })
-        .collect::<Result<_, _>>()?;
-    Ok(losses.iter().sum::<f64>() / losses.len() as f64)
+    of: impl Fn(&SensorTurn) -> Result<Losses, EstimateError> + Sync + Send,
+) -> Result<Losses, EstimateError> {
+    turns.par_iter().map(of).collect::<Result<Vec<_>, _>>().map(Losses::joined)
 }
 
 fn kriged(
     turn: &SensorTurn,
     context: &Context<'_>,
     progress: &Progress<'_>,
-) -> Result<f64, EstimateError> {
+) -> Result<Losses, EstimateError> {
     let quiet = |_: f64| progress.report(0, 1).is_ok();
     let map = build("kriging", [])?.estimate(&turn.kept, context, &Progress::new(&quiet))?.map;
-    let spectra: Vec<Vec<f64>> = (turn.held.cells().iter())
-        .map(|&cell| {
-            let mut spectrum = vec![0.0; map.bands()];
-            map.spectrum_into(cell, &mut spectrum);
-            spectrum
-        })
-        .collect();
-    Ok(turn.rmse_db(|sensor, band| spectra[sensor][band]))
+    Ok(turn.losses(|sensor| {
+        let mut spectrum = vec![0.0; map.bands()];
+        map.spectrum_into(turn.held.cells()[sensor], &mut spectrum);
+        spectrum
+    }))
 }
 
 fn link_of(readings: &Readings) -> Link {
@@ -281,14 +263,10 @@ impl SensorTurn {
         Some(Self { kept, held, link: link_of(readings) })
     }
 
-    fn rmse_db(&self, model: impl Fn(usize, usize) -> f64) -> f64 {
+    fn losses(&self, spectrum: impl Fn(usize) -> Vec<f64>) -> Losses {
         let judge = Judge::new(&self.held);
-        let mut errors = Errors::default();
-        for sensor in 0..self.held.sensors() {
-            for band in 0..self.held.bands() {
-                errors.add(judge.squared(sensor, band, model(sensor, band)));
-            }
-        }
-        errors.rmse_db()
+        let mut losses = Losses::default();
+        (0..self.held.sensors()).for_each(|n| losses.add(&judge, n, &spectrum(n)));
+        losses
     }
 }

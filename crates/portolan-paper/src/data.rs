@@ -1,18 +1,18 @@
-//! Measurements of others: an office floor (Wi-Fi survey at Mannheim University) and a ray-traced
-//! city, as the experiments use them.
+//! Measurements of others: an office floor (Wi-Fi survey at Mannheim University) and a part of a
+//! ray-traced city, as the experiments use them.
 
 use std::path::Path;
 
-use ndarray::Array3;
-use portolan::{Cell, Grid, RadioMap, Readings};
-use portolan_io::{ReadOptions, read_readings};
+use portolan::{RadioMap, Readings};
+use portolan_io::{mannheim, radiogat};
 
 use crate::error::ReproduceError;
 use crate::experiments::Size;
 
 /// What the folder holds and where it comes from.
-pub const WHERE: &str = "mannheim/ (CRAWDAD mannheim/compass: offline.final.trace, \
-    online.final.trace) and radiogat/ (RadioGAT's ray-traced city: receivedpower_*.mat)";
+pub const WHERE: &str = "mannheim/ (offline.final.trace.zip and online.final.trace.txt.gz of \
+    CRAWDAD mannheim/compass, IEEE DataPort, doi 10.15783/c7js3p) and radiogat/ \
+    (receivedpower_*.mat of github.com/Lxj321/RadioGAT-Multi-band-Radiomap-Reconstruction)";
 
 /// What is there of the real data.
 #[derive(Clone, Debug, Default)]
@@ -21,21 +21,10 @@ pub struct Data {
     pub city: Option<City>,
 }
 
-impl Data {
-    /// Reads what a folder holds.
-    pub fn load(folder: &Path, _size: Size) -> Result<Self, ReproduceError> {
-        let options =
-            ReadOptions { grid: Some((34, 14)), cell_m: Some(1.0), ..ReadOptions::default() };
-        let file = folder.join("mannheim").join("mannheim_median_dbm.csv");
-        let survey = read_readings(&file, &options)?.value;
-        Ok(Self { floor: Some(Floor { survey, off_grid: Vec::new() }), city: None })
-    }
-}
-
 /// The survey of the floor: medians per place and band.
 #[derive(Clone, Debug)]
 pub struct Floor {
-    /// Every measured place, in linear power (mW).
+    /// Every measured cell, in linear power (mW).
     pub survey: Readings,
     /// Places off the grid, never used for fitting.
     pub off_grid: Vec<Place>,
@@ -56,26 +45,44 @@ pub struct City {
     pub map: RadioMap,
 }
 
+impl Data {
+    /// Reads what a folder holds; of the city the 128 x 128 cells in its middle.
+    pub fn load(folder: &Path, size: Size) -> Result<Self, ReproduceError> {
+        let side = match size {
+            Size::Full => 128,
+            Size::Tiny => 24,
+        };
+        let (floor, city) = (folder.join("mannheim"), folder.join("radiogat"));
+        let there = |part: &Path| part.is_dir();
+        if !there(&floor) && !there(&city) {
+            return Err(ReproduceError::NoData { what: folder.display().to_string() });
+        }
+        Ok(Self {
+            floor: there(&floor).then(|| Floor::load(&floor)).transpose()?,
+            city: there(&city).then(|| City::load(&city, side)).transpose()?,
+        })
+    }
+}
+
+impl Floor {
+    fn load(folder: &Path) -> Result<Self, ReproduceError> {
+        let survey = mannheim::survey(folder)?;
+        let cell_m = survey.grid.cell_m();
+        let off_grid = survey
+            .online
+            .into_iter()
+            .map(|place| Place { at: [place.x_m / cell_m, place.y_m / cell_m], dbm: place.dbm })
+            .collect();
+        Ok(Self { survey: survey.offline, off_grid })
+    }
+}
+
 impl City {
-    /// A part of a larger map; rows and columns from `first`.
-    pub fn crop(map: &RadioMap, first: Cell, rows: usize, cols: usize) -> Option<Self> {
-        let (last_row, last_col) = (first.row + rows, first.col + cols);
-        if last_row > map.grid().rows() || last_col > map.grid().cols() {
-            return None;
-        }
-        let mut spectrum = vec![0.0; map.bands()];
-        let mut power = Array3::zeros((rows, cols, map.bands()));
-        for row in 0..rows {
-            for col in 0..cols {
-                map.spectrum_into(Cell::new(first.row + row, first.col + col), &mut spectrum);
-                for (band, value) in spectrum.iter().enumerate() {
-                    power[[row, col, band]] = *value;
-                }
-            }
-        }
-        let grid = Grid::new(rows, cols, map.grid().cell_m()).ok()?;
-        let cropped = RadioMap::dense(grid, power).ok()?;
-        let map = cropped.with_frequencies(map.freq_hz().map(<[f64]>::to_vec)).ok()?;
-        Some(Self { map })
+    fn load(folder: &Path, side: usize) -> Result<Self, ReproduceError> {
+        let whole = radiogat::city(folder)?;
+        let grid = whole.map.grid();
+        let first = |all: usize| all.saturating_sub(side) / 2;
+        let part = whole.crop(first(grid.rows()), first(grid.cols()), side, side)?;
+        Ok(Self { map: part.map })
     }
 }

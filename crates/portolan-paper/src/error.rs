@@ -16,11 +16,10 @@ pub enum ReproduceError {
     Unknown { name: String, known: String },
     /// Real measurements are needed and were not named.
     #[error(
-        "{experiment} needs the measured data: give --data DIR or set PORTOLAN_DATA to a folder \
-         with {}",
+        "{what}: no measured data: give --data DIR or set PORTOLAN_DATA to a folder with {}",
         crate::data::WHERE
     )]
-    NoData { experiment: String },
+    NoData { what: String },
     /// A scene that cannot be made.
     #[error(transparent)]
     Input(#[from] InputError),

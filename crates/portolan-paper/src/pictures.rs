@@ -3,7 +3,7 @@
 use ndarray::Array2;
 use portolan::Readings;
 use portolan_io::picture::{
-    Curve, Figure, HeatPanel, LinePanel, Picture as Drawing, Sensor, decibels, robust_limits,
+    Curve, Figure, HeatPanel, Key, LinePanel, Picture as Drawing, Sensor, decibels, robust_limits,
 };
 
 use crate::error::ReproduceError;
@@ -149,7 +149,9 @@ fn maps(experiment: &Experiment, desk: &Desk<'_>) -> Result<Figure, ReproduceErr
         let mut first_panel = panel(format!("truth\n{}", section.name), truth);
         first_panel.emitters = map.emitters().to_vec();
         let nothing = Array2::from_elem((map.grid().rows(), map.grid().cols()), f64::NAN);
-        let mut sensed = panel("sensors\n".to_string() + section.name, nothing);
+        let heard =
+            format!("sensors\n{} of {} cells", stage.readings.sensors(), map.grid().cells());
+        let mut sensed = panel(heard, nothing);
         sensed.sensors = sensors(&stage.readings, band, |x| 10.0 * (x + offset).log10());
         let mut panels = vec![first_panel, sensed];
         for (cell, job) in jobs() {
@@ -170,6 +172,8 @@ fn maps(experiment: &Experiment, desk: &Desk<'_>) -> Result<Figure, ReproduceErr
         );
         figure.add_maps(panels, COLUMNS);
     }
+    // Each panel of sensors says how many there are.
+    figure.keys.retain(|key| !matches!(key, Key::Sensors(_) | Key::Unknown));
     Ok(figure)
 }
 

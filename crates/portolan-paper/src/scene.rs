@@ -20,8 +20,8 @@ use crate::record::Figures;
 /// Standard deviation of the noise before quantising, in nepers (the authors' code).
 const SIGMA: f64 = 1.7;
 
-/// No receiver of the survey reports less: weaker estimates count as this.
-const WEAKEST_DBM: f64 = -110.0;
+/// Measured scenes: an estimate this far below the weakest reading counts no worse, in dB.
+const BELOW_WEAKEST_DB: f64 = 20.0;
 
 /// A scene made: what is true and what the sensors report.
 pub struct Stage {
@@ -34,7 +34,15 @@ pub enum Truth {
     /// Everything.
     Map { map: RadioMap, decorrelation_m: f64 },
     /// Some cells with their spectra in dBm, and some places between cells.
-    Held { cells: Vec<(Cell, Vec<f64>)>, off_grid: Vec<Place> },
+    Held { cells: Vec<(Cell, Vec<f64>)>, off_grid: Vec<Place>, floor_dbm: f64 },
+}
+
+impl Truth {
+    fn held(cells: Vec<(Cell, Vec<f64>)>, off_grid: Vec<Place>, readings: &Readings) -> Self {
+        let weakest =
+            readings.power().iter().filter(|p| **p > 0.0).fold(f64::MAX, |w, p| w.min(*p));
+        Truth::Held { cells, off_grid, floor_dbm: dbm(weakest) - BELOW_WEAKEST_DB }
+    }
 }
 
 impl Stage {
@@ -54,27 +62,28 @@ impl Stage {
                 let power = floor.survey.power();
                 let held = (0..all).filter(|s| kept.binary_search(s).is_err());
                 let cells = held
-                    .map(|s| (floor.survey.cells()[s], power.row(s).iter().map(dbm).collect()))
+                    .map(|s| (floor.survey.cells()[s], power.row(s).mapv(dbm).to_vec()))
                     .collect();
-                let truth = Truth::Held { cells, off_grid: floor.off_grid.clone() };
-                Ok(Self { truth, readings: floor.survey.subset(&kept)? })
+                let readings = floor.survey.subset(&kept)?;
+                let truth = Truth::held(cells, floor.off_grid.clone(), &readings);
+                Ok(Self { truth, readings })
             }
             Scene::City { fraction } => {
                 let city = data.city.as_ref().ok_or_else(|| missing("the ray-traced city"))?;
                 let readings =
                     sense(&city.map, &Sensing::exact(Layout::Fraction(*fraction), seed))?;
                 let grid = city.map.grid();
-                let mut known = vec![true; grid.cells()];
-                readings.cells().iter().for_each(|&cell| known[grid.index(cell)] = false);
+                let mut held = vec![true; grid.cells()];
+                readings.cells().iter().for_each(|&cell| held[grid.index(cell)] = false);
                 let mut spectrum = vec![0.0; city.map.bands()];
-                let held = (0..grid.cells()).filter(|&index| known[index]);
+                let held = (0..grid.cells()).filter(|&index| held[index]);
                 let cells = held
                     .map(|index| {
                         city.map.spectrum_into(grid.cell(index), &mut spectrum);
-                        (grid.cell(index), spectrum.iter().map(dbm).collect())
+                        (grid.cell(index), spectrum.iter().copied().map(dbm).collect())
                     })
                     .collect();
-                Ok(Self { truth: Truth::Held { cells, off_grid: Vec::new() }, readings })
+                Ok(Self { truth: Truth::held(cells, Vec::new(), &readings), readings })
             }
         }
     }
@@ -121,16 +130,16 @@ impl Stage {
                     ..Figures::default()
                 })
             }
-            Truth::Held { cells, off_grid } => {
+            Truth::Held { cells, off_grid, floor_dbm } => {
                 let mut spectrum = vec![0.0; estimate.bands()];
                 let mut on_grid = Errors::default();
                 for (cell, known) in cells {
                     estimate.spectrum_into(*cell, &mut spectrum);
-                    on_grid.add(spectrum.iter().map(dbm), known);
+                    on_grid.add(spectrum.iter().map(|x| dbm(*x).max(*floor_dbm)), known);
                 }
                 let mut between = Errors::default();
                 for place in off_grid {
-                    between.add(dbm_at(estimate, place.at).into_iter(), &place.dbm);
+                    between.add(dbm_at(estimate, place.at, *floor_dbm).into_iter(), &place.dbm);
                 }
                 let rmse_db = on_grid.rmse().ok_or_else(|| {
                     InputError::Request("no measured cell is left to score on".into())
@@ -153,7 +162,9 @@ impl Stage {
         let offset = self.offset();
         match &self.truth {
             Truth::Map { .. } => estimate.band(band).mapv(|x| (10.0 * (x + offset).log10()) as f32),
-            Truth::Held { .. } => estimate.band(band).mapv(|x| dbm(&x) as f32),
+            Truth::Held { floor_dbm, .. } => {
+                estimate.band(band).mapv(|x| dbm(x).max(*floor_dbm) as f32)
+            }
         }
     }
 }
@@ -177,14 +188,13 @@ impl Errors {
     }
 }
 
-/// dBm of a power in mW, never below the weakest that counts; NaN stays NaN.
-fn dbm(power: &f64) -> f64 {
-    let dbm = 10.0 * power.log10();
-    if dbm < WEAKEST_DBM { WEAKEST_DBM } else { dbm }
+/// dBm of a power in mW.
+fn dbm(power: f64) -> f64 {
+    10.0 * power.log10()
 }
 
 /// The spectrum between cell centres: bilinear in dBm, held at the edge of the grid.
-fn dbm_at(map: &RadioMap, [row, col]: [f64; 2]) -> Vec<f64> {
+fn dbm_at(map: &RadioMap, [row, col]: [f64; 2], floor_dbm: f64) -> Vec<f64> {
     let along = |at: f64, cells: usize| {
         let at = at.clamp(0.0, cells as f64 - 1.0);
         let low = (at.floor() as usize).min(cells.saturating_sub(2));
@@ -202,18 +212,19 @@ fn dbm_at(map: &RadioMap, [row, col]: [f64; 2]) -> Vec<f64> {
     let mut sum = vec![0.0; map.bands()];
     for (row, col, weight) in corners {
         map.spectrum_into(Cell::new(row, col), &mut spectrum);
-        sum.iter_mut().zip(&spectrum).for_each(|(sum, x)| *sum += weight * dbm(x));
+        sum.iter_mut().zip(&spectrum).for_each(|(sum, x)| *sum += weight * dbm(*x).max(floor_dbm));
     }
     sum
 }
 
 fn missing(what: &str) -> ReproduceError {
-    ReproduceError::NoData { experiment: what.into() }
+    ReproduceError::NoData { what: what.into() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Floor;
     use ndarray::Array3;
 
     #[test]
@@ -231,15 +242,29 @@ mod tests {
             ([1.75, 1.5], -4.0),
             ([-3.0, 9.0], -10.0),
         ] {
-            assert!((dbm_at(&map, at)[0] - want).abs() < 1e-12, "{at:?}");
+            assert!((dbm_at(&map, at, -90.0)[0] - want).abs() < 1e-12, "{at:?}");
         }
     }
 
     #[test]
-    fn estimates_of_nothing_count_as_the_weakest_power() {
-        assert_eq!(dbm(&0.0), WEAKEST_DBM);
-        assert_eq!(dbm(&1.0), 0.0);
-        assert!(dbm(&f64::NAN).is_nan());
+    fn only_held_out_cells_are_scored_and_silence_has_a_floor() {
+        let grid = Grid::new(8, 8, 1.0).unwrap();
+        let cells: Vec<Cell> = (0..10).map(|i| Cell::new(i % 8, i / 8)).collect();
+        let power =
+            Array2::from_shape_fn((10, 2), |(s, b)| 10f64.powf(-5.0 - 0.1 * (s + b) as f64));
+        let survey = Readings::new(grid, cells, portolan::Values::Power(power.clone())).unwrap();
+        let off_grid = vec![Place { at: [0.5, 0.0], dbm: vec![-50.0, f64::NAN] }];
+        let data = Data { floor: Some(Floor { survey, off_grid }), city: None };
+        let stage = Stage::make(&Scene::Floor { sensors: 9 }, &data, 1).unwrap();
+        let Truth::Held { cells, floor_dbm, .. } = &stage.truth else { panic!() };
+        let [(held, known)] = &cells[..] else { panic!("one of ten is held out") };
+        assert!(!stage.readings.cells().contains(held));
+        let silence = RadioMap::dense(grid, Array3::zeros((8, 8, 2))).unwrap();
+        let figures = stage.score(&silence).unwrap();
+        let want = known.iter().map(|k| (k - floor_dbm).powi(2)).sum::<f64>() / 2.0;
+        assert!((figures.rmse_db - want.sqrt()).abs() < 1e-9);
+        assert!((figures.off_grid_rmse_db.unwrap() - (-50.0 - floor_dbm)).abs() < 1e-9);
+        assert_eq!(figures.ssim, None);
     }
 
     #[test]

@@ -112,7 +112,7 @@ fn with_data(
     if let Some(folder) = folder {
         return Ok((asked, Data::load(&folder, size)?));
     }
-    let missing = ReproduceError::NoData { experiment: real.name.into() };
+    let missing = ReproduceError::NoData { what: real.name.into() };
     if args.what != "all" {
         return Err(missing.into());
     }

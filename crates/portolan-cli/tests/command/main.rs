@@ -8,6 +8,7 @@ mod damaged;
 mod demo;
 mod formats;
 mod npz;
+mod reproduce;
 mod same_bytes;
 mod signals;
 mod support;

@@ -43,10 +43,7 @@ pub(super) fn build(builder: &Builder) -> Experiment {
         decorrelation 90 m; full precision from 5 % of the cells, 3 bits from 10 % (as the paper's \
         caption says). The pictures show the 30th band of the first map; the figures are over all \
         bands and maps.";
-    Experiment {
-        picture: Picture::Maps,
-        ..builder.experiment("Recovered maps (figure)", caption, sections)
-    }
+    Experiment { picture: Picture::Maps, ..builder.experiment("Recovered maps", caption, sections) }
 }
 
 fn cell(

@@ -75,9 +75,9 @@ pub(super) fn table(builder: &Builder) -> Experiment {
         },
     ];
     let caption = "Measured data. Wi-Fi survey of an office floor (34 x 14 cells of 1 m, 9 bands, \
-        median per cell and band) and 128 x 128 cells of a ray-traced city (5 bands, 5 % of the \
-        cells outside buildings are sensors). Differences are in dBm; estimates below -110 dBm \
-        count as that. The paper prints no numbers for its measured data.";
+        median per cell and band) and the 128 x 128 cells in the middle of a ray-traced city (5 bands, 5 % of the \
+        cells outside buildings are sensors). Differences are in dBm; an estimate more than \
+        20 dB below the weakest reading counts as that. The paper prints no numbers for its measured data.";
     builder.experiment("Measured data", caption, sections)
 }
 
@@ -101,6 +101,6 @@ pub(super) fn figure(builder: &Builder) -> Experiment {
         Cells that nobody measured are masked in grey.";
     Experiment {
         picture: Picture::Bands,
-        ..builder.experiment("Recovered maps of measured data (figure)", caption, vec![section])
+        ..builder.experiment("Recovered maps of measured data", caption, vec![section])
     }
 }

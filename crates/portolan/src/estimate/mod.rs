@@ -4,11 +4,13 @@
 mod auto;
 mod bands;
 mod btd;
+mod course;
 mod emitters;
 mod field;
 mod idw;
 mod kriging;
 mod linear;
+mod naive_unn;
 mod nearest;
 mod options;
 mod oracle;

@@ -1,8 +1,8 @@
 //! The register of methods: a new method is one file and one line here.
 
 use super::{
-    Estimator, OptionSpec, Options, auto, btd, field, idw, kriging, linear, nearest, thin_plate,
-    unn,
+    Estimator, OptionSpec, Options, auto, btd, field, idw, kriging, linear, naive_unn, nearest,
+    thin_plate, unn,
 };
 use crate::error::InputError;
 
@@ -88,6 +88,12 @@ const METHODS: &[Method] = &[
         summary: "block-term decomposition: emitters with SLFs of low rank",
         options: btd::OPTIONS,
         build: btd::build,
+    },
+    Method {
+        name: "naive_unn",
+        summary: "one untrained decoder that draws every band, without emitters (the paper's baseline)",
+        options: naive_unn::OPTIONS,
+        build: naive_unn::build,
     },
     Method {
         name: "unn",

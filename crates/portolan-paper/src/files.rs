@@ -32,6 +32,14 @@ impl Desk<'_> {
         experiment.cells().any(|cell| !self.summary(cell).is_empty())
     }
 
+    /// Whether it holds most of it: cells that other experiments share do not count for much.
+    pub fn has_most(&self, experiment: &Experiment) -> bool {
+        let jobs = experiment.cells().filter(|cell| cell.job.is_some());
+        let (there, missing): (Vec<&Cell>, Vec<&Cell>) =
+            jobs.partition(|cell| !self.summary(cell).is_empty());
+        there.len() > missing.len()
+    }
+
     fn summary(&self, cell: &Cell) -> Summary {
         Summary::of(cell, self.journal, self.first_seed)
     }
@@ -53,10 +61,10 @@ impl Desk<'_> {
         Ok(text)
     }
 
-    /// Writes the page of everything that the journal holds.
+    /// Writes the page of every experiment that the journal holds most of.
     pub fn write_page(&self, experiments: &[Experiment]) -> Result<(), ReproduceError> {
         let mut page = String::from("# Reproduction\n");
-        for experiment in experiments.iter().filter(|experiment| self.has(experiment)) {
+        for experiment in experiments.iter().filter(|experiment| self.has_most(experiment)) {
             let drawn = pictures::names(experiment);
             let there = drawn.into_iter().filter(|name| self.folder.join(name).exists());
             page.push('\n');

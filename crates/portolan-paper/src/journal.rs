@@ -80,12 +80,14 @@ impl Journal {
     /// Adds a finished job.
     pub fn add(&mut self, record: Record) -> Result<(), ReproduceError> {
         let mut line = record.line();
+        // Kept as it will be read again, so that a resumed run and an unbroken one agree.
+        let kept = Record::parse(&line).unwrap_or(record);
         line.push('\n');
         self.file
             .write_all(line.as_bytes())
             .and_then(|()| self.file.sync_data())
             .map_err(|source| ReproduceError::Journal { path: self.path.clone(), source })?;
-        self.records.insert(record.key.clone(), record);
+        self.records.insert(kept.key.clone(), kept);
         Ok(())
     }
 }

@@ -45,7 +45,11 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     let journal = journal.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     let desk = Desk { folder: &args.out, journal: &journal, data: &data, first_seed: args.seed };
     // A stopped run writes what it has: the journal is what counts, and it is whole already.
-    let written = write(&desk, if only_report { &all } else { &asked }, &all);
+    let mut shown = asked;
+    if only_report {
+        shown.extend(all.iter().filter(|experiment| desk.has_most(experiment)).cloned());
+    }
+    let written = write(&desk, &shown, &all);
     let done = match outcome {
         Err(ReproduceError::Stopped) => {
             let kept = journal.len();
@@ -58,15 +62,14 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     finish(args, &done, journal.is_empty())
 }
 
-/// Writes the files of the experiments that were asked for and the page of all; returns what to
-/// print.
+/// Writes the files of some experiments and the page of all; returns what to print.
 fn write(
     desk: &Desk<'_>,
-    asked: &[Experiment],
+    shown: &[Experiment],
     all: &[Experiment],
 ) -> Result<String, ReproduceError> {
     let mut printed = Vec::new();
-    for experiment in asked.iter().filter(|experiment| desk.has(experiment)) {
+    for experiment in shown.iter().filter(|experiment| desk.has(experiment)) {
         printed.push(desk.write(experiment)?);
     }
     desk.write_page(all)?;

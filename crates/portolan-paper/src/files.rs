@@ -63,7 +63,12 @@ impl Desk<'_> {
 
     /// Writes the page of every experiment that the journal holds most of.
     pub fn write_page(&self, experiments: &[Experiment]) -> Result<(), ReproduceError> {
-        let mut page = String::from("# Reproduction\n");
+        let mut page = format!(
+            "# Reproduction\n\nportolan {}. Trial t has seed {} + t, for the map (or the split of \
+             measured cells), the sensors and the methods. Numbers in brackets are the paper's.\n",
+            env!("CARGO_PKG_VERSION"),
+            self.first_seed
+        );
         for experiment in experiments.iter().filter(|experiment| self.has_most(experiment)) {
             let drawn = pictures::names(experiment);
             let there = drawn.into_iter().filter(|name| self.folder.join(name).exists());

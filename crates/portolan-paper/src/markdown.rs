@@ -37,7 +37,8 @@ fn section(section: &Section, journal: &Journal, first_seed: u64) -> String {
         .filter(|m| *m != Metric::FitSeconds)
         .filter(|m| section.cells.iter().any(|cell| of(cell).mean(*m).is_some()))
         .collect();
-    let mut text = format!("\nMeans ± standard errors over {most} map(s)");
+    let plural = if most == 1 { "" } else { "s" };
+    let mut text = format!("\nMeans ± standard errors over {most} trial{plural}");
     text += if maps.iter().any(|n| *n != most) { "; (n) where there are fewer.\n" } else { ".\n" };
     let columns = section.column_labels();
     if let [only] = columns[..] {

@@ -2,6 +2,7 @@
 //! once. What the journal holds is never run again.
 
 use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -160,7 +161,12 @@ impl Board<'_> {
             return Err(ReproduceError::Stopped);
         }
         let begun = Instant::now();
-        let outcome = match self.outcome(task) {
+        // A mistake in one method must not cost the hours of the others.
+        let result = catch_unwind(AssertUnwindSafe(|| self.outcome(task))).unwrap_or_else(|_| {
+            let message = format!("{} panicked on {}", task.job.method, task.key);
+            Err(InputError::Request(message).into())
+        });
+        let outcome = match result {
             Ok(figures) => Some(Outcome::Scored(figures)),
             Err(EstimateError::Cancelled) => return Err(ReproduceError::Stopped),
             Err(EstimateError::Input(error)) => {

@@ -116,7 +116,10 @@ impl Builder {
         match (self.size, method.name) {
             (Size::Full, _) => method,
             (Size::Tiny, "unn") => method.with("iterations", 3).with("start_iterations", 3),
-            (Size::Tiny, "btd" | "naive_unn" | "dgm") => method.with("iterations", 3),
+            (Size::Tiny, "btd" | "naive_unn") => method.with("iterations", 3),
+            (Size::Tiny, "dgm") => {
+                method.with("iterations", 3).with("starts", 1).with("start_iterations", 3)
+            }
             (Size::Tiny, _) => method,
         }
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{Desk, PNG};
 
-const TINY: &str = "reproduce table-hyper --tiny --trials 2 --out out";
+const TINY: &str = "reproduce table-hyper --tiny --trials 1 --out out";
 
 /// The results of a run without what the clock says.
 fn results(desk: &Desk, name: &str) -> Value {

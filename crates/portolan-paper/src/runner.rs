@@ -1,6 +1,7 @@
 //! Runs the jobs of experiments: trial by trial, one job per thread, every result to the journal at
 //! once. What the journal holds is never run again.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -94,8 +95,8 @@ fn tasks<'a>(
     for trial in 0..settings.trials {
         let mut due: Vec<_> =
             cells().enumerate().filter(|(_, cell)| trial < cell.most_trials).collect();
-        // What takes minutes comes first, so that no thread is left waiting for it at the end.
-        due.sort_by_key(|(_, cell)| cell.most_trials);
+        // What takes minutes comes last: a run that is stopped early has all the rest.
+        due.sort_by_key(|(_, cell)| Reverse(cell.most_trials));
         for (kind, cell) in due {
             let Some(job) = &cell.job else { continue };
             let key = job.key(settings.first_seed, trial);

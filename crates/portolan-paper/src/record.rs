@@ -149,7 +149,7 @@ fn parse_fields(value: &Value) -> Result<Vec<(usize, Array2<f32>)>, String> {
             let rows = field["rows"].as_u64().ok_or("a field without rows")? as usize;
             let db = field["db"].as_array().ok_or("a field without values")?;
             let db: Vec<f32> = db.iter().map(|v| v.as_f64().unwrap_or(f64::NAN) as f32).collect();
-            if rows == 0 || db.len() % rows != 0 {
+            if rows == 0 || !db.len().is_multiple_of(rows) {
                 return Err("a field whose rows differ in length".to_string());
             }
             let shape = (rows, db.len() / rows);

@@ -32,7 +32,7 @@ pub struct Stage {
 /// What is known beside the readings.
 pub enum Truth {
     /// Everything.
-    Map { map: RadioMap, decorrelation_m: f64 },
+    Map { map: Box<RadioMap>, decorrelation_m: f64 },
     /// Some cells with their spectra in dBm, and some places between cells.
     Held { cells: Vec<(Cell, Vec<f64>)>, off_grid: Vec<Place>, floor_dbm: f64 },
 }
@@ -103,14 +103,14 @@ impl Stage {
         let sensing =
             Sensing { quantising, ..Sensing::exact(Layout::Fraction(scene.fraction), seed) };
         let readings = sense(&map, &sensing)?;
-        Ok(Self { truth: Truth::Map { map, decorrelation_m }, readings })
+        Ok(Self { truth: Truth::Map { map: Box::new(map), decorrelation_m }, readings })
     }
 
     /// The method, told what it may know: only the oracle knows more than its readings.
     pub fn estimator(&self, call: &Call) -> Result<Box<dyn Estimator>, InputError> {
         match (&self.truth, call.name) {
             (Truth::Map { map, decorrelation_m }, "oracle") => {
-                Ok(Box::new(Oracle::new(map.clone(), *decorrelation_m)?))
+                Ok(Box::new(Oracle::new((**map).clone(), *decorrelation_m)?))
             }
             _ => portolan::estimate::build(call.name, call.options.clone()),
         }

@@ -66,7 +66,7 @@ fn curves_name(experiment: &Experiment, section: &Section) -> String {
     }
 }
 
-/// Our means with error bars above, what the paper prints below, on one scale.
+/// Our means with error bars above, what the paper prints below.
 fn curves(experiment: &Experiment, section: &Section, desk: &Desk<'_>) -> Figure {
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
@@ -95,16 +95,12 @@ fn curves(experiment: &Experiment, section: &Section, desk: &Desk<'_>) -> Figure
             theirs.push(Curve { name, points, colour, dashed });
         }
     }
-    let values = || ours.iter().chain(&theirs).flat_map(|curve| &curve.points).map(|p| p.1);
-    let low = values().fold(f64::INFINITY, f64::min);
-    let high = values().fold(f64::NEG_INFINITY, f64::max);
-    let air = 0.05 * (high - low).max(0.01);
     let chart = |title: &str, curves: Vec<Curve>| LinePanel {
         title: title.into(),
         x_name: section.rows.into(),
         y_name: "SSIM".into(),
         curves,
-        y_limits: Some((low - air, high + air)),
+        y_limits: None,
     };
     let mut figure = Figure {
         heading: experiment.title.into(),

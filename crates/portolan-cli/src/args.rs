@@ -36,6 +36,8 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Convert between npz, csv and mat
     Convert(ConvertArgs),
+    /// Run the paper's experiments again; a stopped run goes on where it was
+    Reproduce(ReproduceArgs),
     /// List the methods with their options and defaults
     Methods(MethodsArgs),
     /// Work out the paper's covering number and recovery bounds
@@ -391,6 +393,33 @@ pub struct ConvertArgs {
     pub output_unit: Option<UnitName>,
     #[command(flatten)]
     pub read: ReadArgs,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct ReproduceArgs {
+    /// An experiment, `all`, or `report` to write again what earlier runs found: table-emitters,
+    /// table-parameters, table-architecture, table-shadowing, table-hyper,
+    /// table-assumed-emitters, table-real, figure-maps, figure-real
+    pub what: String,
+    /// Maps (or random splits) per cell of a table
+    #[arg(long, default_value_t = 5)]
+    pub trials: usize,
+    /// Folder for results and for the journal of finished jobs
+    #[arg(long, value_name = "DIR", default_value = "portolan-reproduction")]
+    pub out: PathBuf,
+    /// Folder with the measured data [default: the environment variable PORTOLAN_DATA]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Seed of the first map; the others follow
+    #[arg(long, default_value_t = 10_000)]
+    pub seed: u64,
+    /// Number of threads; the figures do not depend on it, seconds do [default: all]
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Small maps and few iterations, to see that everything runs: the figures mean nothing
+    #[arg(long, hide = true)]
+    pub tiny: bool,
 }
 
 #[derive(Args)]

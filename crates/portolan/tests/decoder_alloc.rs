@@ -30,8 +30,9 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn an_iteration_allocates_nothing() {
-    for (rows, cols) in [(64, 64), (34, 14), (160, 150)] {
-        let decoder = Decoder::new(&Shape::default(), rows, cols, 4).unwrap().parallel(false);
+    for (rows, cols, outputs) in [(64, 64, 1), (34, 14, 1), (160, 150, 1), (34, 14, 5)] {
+        let shape = Shape { outputs, ..Shape::default() };
+        let decoder = Decoder::new(&shape, rows, cols, 4).unwrap().parallel(false);
         let mut params = vec![0.1; decoder.parameters()];
         params.iter_mut().enumerate().for_each(|(i, p)| *p *= (i % 7) as f32 - 3.0);
         let latents: Vec<f32> = (0..4 * decoder.latent_len()).map(|i| (i % 5) as f32).collect();
@@ -39,8 +40,8 @@ fn an_iteration_allocates_nothing() {
         let at = decoder.readout(&cells).unwrap();
         let mut ws = decoder.workspace();
         let (mut dp, mut dz) = (params.clone(), latents.clone());
-        let upstream = vec![0.1; 4 * cells.len()];
-        let dense = vec![0.1; 4 * rows * cols];
+        let upstream = vec![0.1; 4 * outputs * cells.len()];
+        let dense = vec![0.1; 4 * outputs * rows * cols];
         let mut adam = Adam::new(params.len());
         let mut pass = || {
             decoder.forward_at(&params, &latents, &at, &mut ws);

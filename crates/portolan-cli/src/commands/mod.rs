@@ -10,6 +10,7 @@ pub mod estimate;
 pub mod inspect;
 pub mod methods;
 pub mod plot;
+pub mod reproduce;
 pub mod score;
 pub mod sense;
 pub mod simulate;

@@ -303,14 +303,20 @@ impl Engine<'_> {
             } else {
                 convolve::pack_backward(&stage.size, weights, &mut ws.packed);
             }
+            let last = b + 1 == blocks;
+            let several = self.plan.outputs > 1;
             // One buffer for the gradient that comes in, one for the gradient that goes out.
             let [even, odd] = &mut ws.gradients;
             let (read, write) = if b % 2 == 0 { (odd, even) } else { (even, odd) };
             let pass = Pass {
                 stage,
                 activations: &ws.activations[b],
-                gradient: if b + 1 == blocks { &ws.logit_gradient } else { read },
-                shared: b + 1 == blocks,
+                gradient: match (last, several) {
+                    (false, _) => read,
+                    (true, false) => &ws.logit_gradient,
+                    (true, true) => &ws.outputs.gradient,
+                },
+                shared: last && !several,
                 coefficients: &ws.coefficients,
                 inputs: &ws.inputs[b],
                 packed: &ws.packed,
@@ -393,8 +399,13 @@ impl Engine<'_> {
         self.collect_latents(&ws.gradients[0], grad_latents);
     }
 
-    /// Gradient of the output weights; scales the tallies by them.
+    /// Gradient of the output weights; scales the tallies by them. With several outputs both are
+    /// done already.
     fn backward_output(&self, params: &[f32], ws: &mut Workspace, grad: &mut [f32]) {
+        if self.plan.outputs > 1 {
+            let out = grad[self.layout.out.clone()].iter_mut().zip(&ws.outputs.weight_gradient);
+            return out.for_each(|(grad, sum)| *grad = *sum as f32);
+        }
         let (plan, last) = (self.plan, self.plan.stages.len() - 1);
         let block = &self.layout.blocks[last];
         let unit = gain(self.shape.upsampling);
@@ -431,7 +442,7 @@ impl Engine<'_> {
         let plan = self.plan;
         let (lanes, channels) = (&plan.lanes, plan.channels);
         let block = &self.layout.blocks[b];
-        let last = b + 1 == plan.stages.len();
+        let weighed = b + 1 == plan.stages.len() && plan.outputs == 1;
         let normalised = self.shape.normalisation != Normalisation::None;
         for c in 0..channels {
             let (mut dgamma, mut dbeta) = (0.0, 0.0);
@@ -451,7 +462,7 @@ impl Engine<'_> {
                     slope = scale * inverse * inverse * scaled / n;
                     offset = scale * plain / n - slope * mean;
                 }
-                if last {
+                if weighed {
                     scale *= f64::from(params[self.layout.out.start + c]);
                 }
                 let stride = PER_LANE * lanes.width * channels;

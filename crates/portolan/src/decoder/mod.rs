@@ -21,6 +21,7 @@
 mod convolve;
 mod engine;
 mod lanes;
+mod outputs;
 mod plan;
 mod readout;
 pub mod reference;
@@ -52,6 +53,8 @@ pub struct Decoder {
     emitters: usize,
     latent: (usize, usize),
     plan: Plan,
+    /// Every cell, where a latent has several outputs.
+    everywhere: Option<Readout>,
     level: Level,
     parallel: bool,
 }
@@ -73,7 +76,7 @@ impl Decoder {
         let layout = shape.layout(shape.blocks_on(rows, cols));
         let latent = shape.latent_on(rows, cols);
         let plan = Plan::new(shape, &layout, latent, emitters);
-        Ok(Self {
+        let mut decoder = Self {
             shape: *shape,
             layout,
             rows,
@@ -82,8 +85,14 @@ impl Decoder {
             latent,
             parallel: plan.lanes.total() * plan.last_phases.pow(2) * plan.channels >= PARALLEL_FROM,
             plan,
+            everywhere: None,
             level: Level::new(),
-        })
+        };
+        if shape.outputs > 1 {
+            let cells: Vec<usize> = (0..rows * cols).collect();
+            decoder.everywhere = Some(decoder.readout(&cells)?);
+        }
+        Ok(decoder)
     }
 
     /// Whether threads share the work, by whole emitters on small grids. The result is the same bit
@@ -131,7 +140,8 @@ impl Decoder {
 
     /// Room for the passes below.
     pub fn workspace(&self) -> Workspace {
-        Workspace::new(&self.plan, self.parallel, self.emitters * self.rows * self.cols)
+        let images = self.emitters * self.shape.outputs;
+        Workspace::new(&self.plan, self.parallel, images * self.rows * self.cols)
     }
 
     /// Prepares to read the SLFs only at some cells, given by their row-major index. A cell may be
@@ -153,7 +163,14 @@ impl Decoder {
         self.check(params, latents);
         let engine = self.engine();
         engine.forward(params, latents, ws);
-        engine.read_all(params, (self.rows, self.cols), ws);
+        match &self.everywhere {
+            None => engine.read_all(params, (self.rows, self.cols), ws),
+            Some(everywhere) => {
+                std::mem::swap(&mut ws.slf, &mut ws.slf_at);
+                engine.read_outputs(params, everywhere, ws);
+                std::mem::swap(&mut ws.slf, &mut ws.slf_at);
+            }
+        }
     }
 
     /// Draws the SLFs at the readout's cells only: see [`Workspace::slf_at`].
@@ -167,7 +184,11 @@ impl Decoder {
         self.check(params, latents);
         let engine = self.engine();
         engine.forward(params, latents, ws);
-        engine.read_at(params, readout, ws);
+        if self.everywhere.is_some() {
+            engine.read_outputs(params, readout, ws);
+        } else {
+            engine.read_at(params, readout, ws);
+        }
     }
 
     /// Gradients of a loss whose gradient with respect to the SLFs of the last
@@ -184,12 +205,22 @@ impl Decoder {
         assert_eq!(grad_params.len(), params.len(), "one gradient for each parameter");
         assert_eq!(upstream.len(), ws.slf.len(), "one upstream gradient for each cell");
         let engine = self.engine();
+        if let Some(everywhere) = &self.everywhere {
+            return self.backward_outputs(
+                params,
+                everywhere,
+                upstream,
+                ws,
+                grad_params,
+                grad_latents,
+            );
+        }
         engine.write_all(upstream, (self.rows, self.cols), ws);
         engine.backward(params, ws, grad_params, grad_latents);
         ws.logit_gradient.fill(0.0);
     }
 
-    /// The same for the SLFs of the last [`forward_at`](Self::forward_at), (emitter, cell).
+    /// The same for the SLFs of the last [`forward_at`](Self::forward_at).
     pub fn backward_at(
         &self,
         params: &[f32],
@@ -202,10 +233,28 @@ impl Decoder {
         self.check(params, grad_latents);
         assert_eq!(grad_params.len(), params.len(), "one gradient for each parameter");
         assert_eq!(upstream.len(), ws.slf_at.len(), "one upstream gradient for each cell");
+        if self.everywhere.is_some() {
+            return self.backward_outputs(params, readout, upstream, ws, grad_params, grad_latents);
+        }
         let engine = self.engine();
         engine.write_at(readout, upstream, ws);
         engine.backward(params, ws, grad_params, grad_latents);
         engine.clear_at(readout, ws);
+    }
+
+    fn backward_outputs(
+        &self,
+        params: &[f32],
+        readout: &Readout,
+        upstream: &[f32],
+        ws: &mut Workspace,
+        grad_params: &mut [f32],
+        grad_latents: &mut [f32],
+    ) {
+        let engine = self.engine();
+        engine.write_outputs(params, readout, upstream, ws);
+        engine.backward(params, ws, grad_params, grad_latents);
+        engine.clear_outputs(readout, ws);
     }
 
     fn plan(&self) -> &Plan {

@@ -2,6 +2,7 @@
 
 use super::convolve::Size;
 use super::lanes::{Beyond, Border, Buffer, Lanes, image_len};
+use super::outputs::Outputs;
 use super::shape::{FLAT_TILE, Layout, Normalisation, Shape, Upsampling};
 use super::winograd;
 
@@ -51,6 +52,7 @@ pub(super) struct Plan {
     pub lanes: Lanes,
     pub stages: Vec<Stage>,
     pub channels: usize,
+    pub outputs: usize,
     /// Planes per side of the latent and of the last image.
     pub first_phases: usize,
     pub last_phases: usize,
@@ -106,6 +108,7 @@ impl Plan {
             lanes,
             stages,
             channels: shape.channels,
+            outputs: shape.outputs,
             first_phases,
             last_phases: phases,
             groups,
@@ -195,6 +198,8 @@ pub struct Workspace {
     pub(super) gathered: Buffer,
     pub(super) gathered_gradient: Buffer,
     pub(super) slf_at: Vec<f32>,
+    /// Used where a latent has several outputs.
+    pub(super) outputs: Outputs,
 }
 
 impl Workspace {
@@ -236,15 +241,16 @@ impl Workspace {
             gathered: Buffer::new(0, 0),
             gathered_gradient: Buffer::new(0, 0),
             slf_at: Vec::new(),
+            outputs: Outputs::new(plan),
         }
     }
 
-    /// The SLFs of the last [`forward`](super::Decoder::forward), (emitter, row, column).
+    /// The SLFs of the last [`forward`](super::Decoder::forward), (emitter, output, row, column).
     pub fn slf(&self) -> &[f32] {
         &self.slf
     }
 
-    /// The SLFs of the last [`forward_at`](super::Decoder::forward_at), (emitter, cell).
+    /// The SLFs of the last [`forward_at`](super::Decoder::forward_at), (emitter, output, cell).
     pub fn slf_at(&self) -> &[f32] {
         &self.slf_at
     }

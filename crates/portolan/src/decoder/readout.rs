@@ -15,10 +15,10 @@ use crate::error::InputError;
 #[derive(Clone, Debug)]
 pub struct Readout {
     /// Cells in the order of their planes, which is the order of memory: where in the caller's.
-    order: Vec<u32>,
+    pub(super) order: Vec<u32>,
     /// Where each (emitter, cell) lies in the last activations' first channel, and in the gradient
     /// of the logits.
-    activations: Vec<usize>,
+    pub(super) activations: Vec<usize>,
     logits: Vec<usize>,
 }
 
@@ -90,7 +90,7 @@ fn activate<S: Simd>(simd: S, output: Output, x: S::f32s) -> S::f32s {
 
 /// Derivative of the output at the value `s` it took.
 #[inline(always)]
-fn slope(output: Output, s: f32) -> f32 {
+pub(super) fn slope(output: Output, s: f32) -> f32 {
     match output {
         Output::Exponential => s,
         Output::Sigmoid => s * (1.0 - s),
@@ -163,6 +163,8 @@ impl Engine<'_> {
             for ((d, value), &index) in d.iter_mut().zip(values).zip(&readout.order) {
                 *d = upstream[index as usize] * slope(self.shape.output, *value);
             }
+            // A readout of a few cells more may have been here before.
+            d[cells..].fill(0.0);
             for (d, &at) in d.iter().zip(places) {
                 logits[at] += *d;
             }
@@ -259,7 +261,7 @@ impl Engine<'_> {
 
 /// Sums of d and of d (v - mean).
 #[inline(always)]
-fn total<S: Simd>(simd: S, d: &[f32], v: &[f32], mean: f32) -> (f64, f64) {
+pub(super) fn total<S: Simd>(simd: S, d: &[f32], v: &[f32], mean: f32) -> (f64, f64) {
     let (n, mean) = (S::f32s::LEN, splat(simd, mean));
     let (mut plain, mut scaled) = (splat(simd, 0.0), splat(simd, 0.0));
     for (d, v) in d.chunks_exact(n).zip(v.chunks_exact(n)) {
@@ -280,7 +282,7 @@ fn accumulate<S: Simd>(simd: S, scale: f32, from: &[f32], to: &mut [f32]) {
 }
 
 #[inline(always)]
-fn apply<S: Simd>(simd: S, output: Output, values: &mut [f32]) {
+pub(super) fn apply<S: Simd>(simd: S, output: Output, values: &mut [f32]) {
     for chunk in values.chunks_exact_mut(S::f32s::LEN) {
         activate(simd, output, S::f32s::from_slice(simd, chunk)).store_slice(chunk);
     }

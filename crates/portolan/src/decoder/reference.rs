@@ -75,7 +75,7 @@ struct Step<T> {
 pub struct Tape<T> {
     steps: Vec<Step<T>>,
     last: Images<T>,
-    /// The SLFs, (emitter, row, column).
+    /// The SLFs, (emitter, output, row, column).
     pub slf: Vec<T>,
     /// The smallest magnitude, zero apart, that any ReLU was given: how far the nearest kink is.
     pub nearest_kink: T,
@@ -122,8 +122,8 @@ pub fn forward<T: Real>(decoder: &Decoder, params: &[T], latents: &[T]) -> Tape<
     }
     let (emitters, rows, cols) = (decoder.emitters(), decoder.rows(), decoder.cols());
     let weights = &params[decoder.layout().out.clone()];
-    let mut slf = Vec::with_capacity(emitters * rows * cols);
-    for e in 0..emitters {
+    let mut slf = Vec::with_capacity(emitters * shape.outputs * rows * cols);
+    for (e, weights) in each_output(emitters, weights, x.channels) {
         for i in 0..rows {
             for j in 0..cols {
                 let mut logit = T::of(0.0);
@@ -153,19 +153,21 @@ pub fn backward<T: Real>(
     let x = &tape.last;
     let mut dx = Images::zeros(emitters, x.channels, x.rows, x.cols);
     let out = decoder.layout().out.clone();
-    for e in 0..emitters {
+    for (image, (e, weights)) in each_output(emitters, &params[out.clone()], x.channels).enumerate()
+    {
+        let first = out.start + image % shape.outputs * x.channels;
         for i in 0..rows {
             for j in 0..cols {
-                let k = (e * rows + i) * cols + j;
+                let k = (image * rows + i) * cols + j;
                 let s = tape.slf[k];
                 let slope = match shape.output {
                     Output::Sigmoid => s * (T::of(1.0) - s),
                     Output::Exponential => s,
                 };
-                for c in 0..x.channels {
+                for (c, w) in weights.iter().enumerate() {
                     let at = x.at(e, c, i, j);
-                    grad[out.start + c] += upstream[k] * slope * x.data[at];
-                    dx.data[at] = upstream[k] * slope * params[out.start + c];
+                    grad[first + c] += upstream[k] * slope * x.data[at];
+                    dx.data[at] += upstream[k] * slope * *w;
                 }
             }
         }
@@ -199,6 +201,15 @@ pub fn backward<T: Real>(
         );
     }
     Gradients { params: grad, latents: dx.data }
+}
+
+/// Every emitter with the weights of every output.
+fn each_output<T>(
+    emitters: usize,
+    weights: &[T],
+    channels: usize,
+) -> impl Iterator<Item = (usize, &[T])> {
+    (0..emitters).flat_map(move |e| weights.chunks_exact(channels).map(move |w| (e, w)))
 }
 
 /// The pixel a tap reads, or nothing where zero padding lies.

@@ -61,6 +61,9 @@ pub struct Shape {
     pub normalisation: Normalisation,
     pub padding: Padding,
     pub output: Output,
+    /// Images drawn of one latent, 1 to 65536: 1 where an emitter's SLF is drawn, as many as bands
+    /// where a map is drawn without factors.
+    pub outputs: usize,
 }
 
 impl Default for Shape {
@@ -73,6 +76,7 @@ impl Default for Shape {
             normalisation: Normalisation::default(),
             padding: Padding::default(),
             output: Output::default(),
+            outputs: 1,
         }
     }
 }
@@ -126,6 +130,7 @@ impl Shape {
         check("blocks", self.blocks, 1, 7)?;
         check("channels", self.channels, 1, 128)?;
         check("pixels per kernel side", self.kernel, 1, 7)?;
+        check("outputs", self.outputs, 1, 1 << 16)?;
         check("emitters", emitters, 1, 1 << 10)?;
         check("grid rows", rows, MIN_SIDE, 1 << 14)?;
         check("grid columns", cols, MIN_SIDE, 1 << 14)
@@ -141,7 +146,7 @@ impl Shape {
         if self.upsampling == Upsampling::None { 1 } else { 2 }
     }
 
-    pub(super) fn layout(&self, blocks: usize) -> Layout {
+    pub(crate) fn layout(&self, blocks: usize) -> Layout {
         let mut next = 0;
         let mut take = |len: usize| {
             next += len;
@@ -159,7 +164,7 @@ impl Shape {
                 }
             })
             .collect();
-        let out = take(self.channels);
+        let out = take(self.outputs * self.channels);
         Layout { blocks, out, len: next }
     }
 }
@@ -182,7 +187,7 @@ pub struct BlockLayout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     pub blocks: Vec<BlockLayout>,
-    /// Weights of the output convolution, one per channel.
+    /// Weights of the output convolution, (output, channel).
     pub out: Range<usize>,
     pub(super) len: usize,
 }

@@ -94,10 +94,22 @@ fn any_shape() -> impl Strategy<Value = Shape> {
         ]),
         prop::sample::select(vec![Padding::Reflect, Padding::Zero]),
         prop::sample::select(vec![Output::Sigmoid, Output::Exponential]),
+        prop::sample::select(vec![1, 1, 2, 5]),
     )
-        .prop_map(|(blocks, channels, kernel, upsampling, normalisation, padding, output)| {
-            Shape { blocks, channels, kernel, upsampling, normalisation, padding, output }
-        })
+        .prop_map(
+            |(blocks, channels, kernel, upsampling, normalisation, padding, output, outputs)| {
+                Shape {
+                    blocks,
+                    channels,
+                    kernel,
+                    upsampling,
+                    normalisation,
+                    padding,
+                    output,
+                    outputs,
+                }
+            },
+        )
 }
 
 proptest! {
@@ -110,7 +122,7 @@ proptest! {
         let shape = Shape { blocks: shape.blocks.min(3), channels: shape.channels.min(3), ..shape };
         let decoder = Decoder::new(&shape, rows, cols, emitters).unwrap();
         let (params, latents) = start(&decoder, seed);
-        let upstream = noise(emitters * rows * cols, seed + 2);
+        let upstream = noise(emitters * shape.outputs * rows * cols, seed + 2);
         let loss = |params: &[f64], latents: &[f64]| -> f64 {
             let slf = reference::forward(&decoder, params, latents).slf;
             slf.iter().zip(&upstream).map(|(s, u)| s * u).sum()
@@ -187,7 +199,7 @@ fn fast_path_agrees_with_pytorch() {
 fn agree(decoder: &Decoder, seed: u64) {
     let (params, latents) = start(decoder, seed);
     let n = decoder.rows() * decoder.cols();
-    let upstream = noise(decoder.emitters() * n, seed + 2);
+    let upstream = noise(decoder.emitters() * decoder.shape().outputs * n, seed + 2);
     let cells: Vec<usize> = (0..n).step_by(7).chain([0, n - 1, 5, 5]).collect();
     let pick = |x: &[f64]| -> Vec<f64> {
         x.chunks_exact(n).flat_map(|x| cells.iter().map(|&c| x[c])).collect()
@@ -262,10 +274,14 @@ fn levels() -> Vec<Level> {
 #[test]
 fn every_instruction_set_agrees() {
     for level in levels() {
-        for (channels, kernel, rows, cols, emitters) in
-            [(6, 3, 64, 64, 4), (7, 2, 34, 14, 3), (16, 3, 40, 27, 2), (2, 5, 150, 140, 1)]
-        {
-            let shape = Shape { channels, kernel, ..Shape::default() };
+        for (channels, kernel, outputs, rows, cols, emitters) in [
+            (6, 3, 1, 64, 64, 4),
+            (7, 2, 1, 34, 14, 3),
+            (16, 3, 1, 40, 27, 2),
+            (2, 5, 1, 150, 140, 1),
+            (5, 3, 9, 34, 14, 1),
+        ] {
+            let shape = Shape { channels, kernel, outputs, ..Shape::default() };
             let mut decoder = Decoder::new(&shape, rows, cols, emitters).unwrap();
             decoder.level = level;
             agree(&decoder, 5);
@@ -277,12 +293,16 @@ fn every_instruction_set_agrees() {
 fn the_number_of_threads_changes_no_bit() {
     let flat = Shape { upsampling: Upsampling::None, blocks: 2, ..Shape::default() };
     let plain = Shape { normalisation: Normalisation::PerSample, ..Shape::default() };
-    for (shape, rows, cols, emitters) in
-        [(Shape::default(), 64, 64, 4), (plain, 160, 150, 3), (flat, 96, 80, 2)]
-    {
+    let several = Shape { outputs: 3, ..Shape::default() };
+    for (shape, rows, cols, emitters) in [
+        (Shape::default(), 64, 64, 4),
+        (plain, 160, 150, 3),
+        (flat, 96, 80, 2),
+        (several, 160, 150, 2),
+    ] {
         let decoder = Decoder::new(&shape, rows, cols, emitters).unwrap();
         let (params, latents) = start(&decoder, 3);
-        let upstream = noise(emitters * rows * cols, 4);
+        let upstream = noise(emitters * shape.outputs * rows * cols, 4);
         let run = |decoder: &Decoder, threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| fast(decoder, &params, &latents, &upstream, None))
@@ -297,29 +317,43 @@ fn the_number_of_threads_changes_no_bit() {
 
 #[test]
 fn a_workspace_keeps_nothing_from_one_pass_to_the_next() {
-    let decoder = Decoder::new(&Shape::default(), 40, 50, 3).unwrap();
-    let narrow = |x: Vec<f64>| x.into_iter().map(|x| x as f32).collect::<Vec<f32>>();
-    let (params, latents) = start(&decoder, 7);
-    let (params, latents) = (narrow(params), narrow(latents));
-    let mut ws = decoder.workspace();
-    let mut results = Vec::new();
-    for _ in 0..2 {
-        for cells in [vec![3, 77, 475], vec![], vec![5; 40]] {
-            let at = decoder.readout(&cells).unwrap();
-            let upstream = vec![0.5; 3 * cells.len()];
+    for outputs in [1, 4] {
+        let shape = Shape { outputs, ..Shape::default() };
+        let decoder = Decoder::new(&shape, 40, 50, 3).unwrap();
+        let narrow = |x: Vec<f64>| x.into_iter().map(|x| x as f32).collect::<Vec<f32>>();
+        let (params, latents) = start(&decoder, 7);
+        let (params, latents) = (narrow(params), narrow(latents));
+        let mut ws = decoder.workspace();
+        let mut results = Vec::new();
+        for _ in 0..2 {
+            for cells in [vec![3, 77, 475], vec![], vec![5; 40], vec![7; 41]] {
+                let at = decoder.readout(&cells).unwrap();
+                let upstream = vec![0.5; 3 * outputs * cells.len()];
+                let (mut dp, mut dz) = (params.clone(), latents.clone());
+                decoder.forward_at(&params, &latents, &at, &mut ws);
+                decoder.backward_at(&params, &at, &upstream, &mut ws, &mut dp, &mut dz);
+                results.push((ws.slf_at().to_vec(), dp, dz));
+            }
             let (mut dp, mut dz) = (params.clone(), latents.clone());
-            decoder.forward_at(&params, &latents, &at, &mut ws);
-            decoder.backward_at(&params, &at, &upstream, &mut ws, &mut dp, &mut dz);
-            results.push((ws.slf_at().to_vec(), dp, dz));
+            decoder.forward(&params, &latents, &mut ws);
+            let upstream = vec![0.1; 3 * outputs * 40 * 50];
+            decoder.backward(&params, &upstream, &mut ws, &mut dp, &mut dz);
+            results.push((ws.slf().to_vec(), dp, dz));
         }
+        let (first, second) = results.split_at(5);
+        assert_eq!(first, second);
+        assert!(first[1].1.iter().all(|&g| g == 0.0));
+        // Forty cells after forty-one: what lies beyond the fortieth must not count.
+        let mut fresh = decoder.workspace();
+        let at = decoder.readout(&[5; 40]).unwrap();
         let (mut dp, mut dz) = (params.clone(), latents.clone());
-        decoder.forward(&params, &latents, &mut ws);
-        decoder.backward(&params, &vec![0.1; 3 * 40 * 50], &mut ws, &mut dp, &mut dz);
-        results.push((ws.slf().to_vec(), dp, dz));
+        decoder.forward_at(&params, &latents, &decoder.readout(&[7; 41]).unwrap(), &mut ws);
+        for ws in [&mut ws, &mut fresh] {
+            decoder.forward_at(&params, &latents, &at, ws);
+            decoder.backward_at(&params, &at, &vec![0.5; 120 * outputs], ws, &mut dp, &mut dz);
+            assert_eq!((&dp, &dz), (&first[2].1, &first[2].2));
+        }
     }
-    let (first, second) = results.split_at(4);
-    assert_eq!(first, second);
-    assert!(first[1].1.iter().all(|&g| g == 0.0));
 }
 
 #[test]

@@ -4,12 +4,14 @@
 mod auto;
 mod bands;
 mod btd;
+mod course;
 mod emitters;
 mod field;
 mod held_out;
 mod idw;
 mod kriging;
 mod linear;
+mod naive_unn;
 mod nearest;
 mod options;
 mod oracle;

@@ -1,8 +1,8 @@
 //! The register of methods: a new method is one file and one line here.
 
 use super::{
-    Estimator, OptionSpec, Options, auto, btd, field, idw, kriging, linear, nearest, oracle,
-    thin_plate, unn,
+    Estimator, OptionSpec, Options, auto, btd, field, idw, kriging, linear, naive_unn, nearest,
+    oracle, thin_plate, unn,
 };
 use crate::error::InputError;
 
@@ -112,6 +112,15 @@ const METHODS: &[Method] = &[
         takes_start: false,
         options: btd::OPTIONS,
         build: btd::build,
+    },
+    Method {
+        name: "naive_unn",
+        summary: "one untrained decoder that draws every band, without emitters (the paper's baseline)",
+        gives_spread: false,
+        needs_truth: false,
+        takes_start: false,
+        options: naive_unn::OPTIONS,
+        build: naive_unn::build,
     },
     Method {
         name: "unn",

@@ -6,6 +6,7 @@ use crate::adam::Adam;
 use crate::decoder::{Decoder, Readout, Workspace};
 use crate::error::EstimateError;
 use crate::estimate::Progress;
+use crate::estimate::course::Course;
 use crate::likelihood::Likelihood;
 
 /// Everything that is fitted.
@@ -27,40 +28,13 @@ pub(super) struct Penalties {
     pub network: f64,
 }
 
-/// How the learning rates go from the first iteration to the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Schedule {
-    /// As given, throughout: the paper's.
-    Constant,
-    /// Half a cosine down to a hundredth.
-    Cosine,
-}
-
-impl Schedule {
-    pub fn factor(self, iteration: usize, iterations: usize) -> f64 {
-        match self {
-            Schedule::Constant => 1.0,
-            Schedule::Cosine => {
-                let t = iteration as f64 / iterations.max(1) as f64;
-                0.01 + 0.99 * 0.5 * (1.0 + (std::f64::consts::PI * t).cos())
-            }
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct FitOptions {
-    pub iterations: usize,
-    /// Stop once the relative change of the loss stays below this; 0 = never.
-    pub tolerance: f64,
+    pub course: Course,
     pub rate_network: f64,
     pub rate_psd: f64,
     pub penalties: Penalties,
-    pub schedule: Schedule,
 }
-
-/// Iterations in a row that must change little before the fit stops early.
-const CALM: usize = 5;
 
 /// A decoder bound to readings: evaluates the objective and descends it without allocating.
 pub(super) struct Fit<'a, L: Likelihood<f32>> {
@@ -113,35 +87,26 @@ impl<'a, L: Likelihood<f32>> Fit<'a, L> {
         let mut network = Adam::new(at.params.len());
         let mut latents = Adam::new(at.latents.len());
         let mut psd = Adam::new(at.psd.len());
-        let mut trace: Vec<f64> = Vec::with_capacity(options.iterations);
-        let mut calm = 0;
-        for iteration in 0..options.iterations {
-            progress.report(iteration, options.iterations)?;
-            let (misfit, penalty) = self.evaluate(at, &options.penalties);
-            let loss = misfit + penalty;
-            if !loss.is_finite() {
-                return Err(EstimateError::Numerical(format!(
-                    "the fit diverged at iteration {iteration}: lower lr_network or lr_psd"
-                )));
-            }
-            let change =
-                trace.last().map_or(f64::INFINITY, |last| (last - loss).abs() / last.abs());
-            calm = if change < options.tolerance { calm + 1 } else { 0 };
-            trace.push(loss);
-            if calm >= CALM {
-                break;
-            }
-            let factor = options.schedule.factor(iteration, options.iterations);
-            network.step(options.rate_network * factor, &mut at.params, &self.gradient.params);
-            latents.step(options.rate_network * factor, &mut at.latents, &self.gradient.latents);
-            psd.step_nonnegative(options.rate_psd * factor, &mut at.psd, &self.gradient.psd);
-        }
-        Ok(trace)
+        options.course.run(
+            progress,
+            "lr_network or lr_psd",
+            &mut (self, at),
+            |(fit, at)| {
+                let (misfit, penalty) = fit.evaluate(at, &options.penalties);
+                misfit + penalty
+            },
+            |(fit, at), factor| {
+                let rate = options.rate_network * factor;
+                network.step(rate, &mut at.params, &fit.gradient.params);
+                latents.step(rate, &mut at.latents, &fit.gradient.latents);
+                psd.step_nonnegative(options.rate_psd * factor, &mut at.psd, &fit.gradient.psd);
+            },
+        )
     }
 }
 
 /// Adds the gradient of weight * |values|^2 and returns that penalty.
-fn add_penalty(weight: f64, values: &[f32], gradient: &mut [f32]) -> f64 {
+pub(in crate::estimate) fn add_penalty(weight: f64, values: &[f32], gradient: &mut [f32]) -> f64 {
     let (mut sum, twice) = (0.0f64, (2.0 * weight) as f32);
     for (value, gradient) in values.iter().zip(gradient) {
         sum += f64::from(value * value);
@@ -154,6 +119,7 @@ fn add_penalty(weight: f64, values: &[f32], gradient: &mut [f32]) -> f64 {
 mod tests {
     use super::*;
     use crate::decoder::Shape;
+    use crate::estimate::course::Schedule;
     use crate::fixture::load;
     use crate::likelihood::SquaredError;
     use crate::link::Link;
@@ -191,12 +157,10 @@ mod tests {
             psd: floats("psd_start"),
         };
         let options = FitOptions {
-            iterations: 10,
-            tolerance: 0.0,
+            course: Course { iterations: 10, tolerance: 0.0, schedule: Schedule::Constant },
             rate_network: 0.05,
             rate_psd: 0.001,
             penalties: Penalties { latent: 1e-3, psd: 1e-3, network: 1e-4 },
-            schedule: Schedule::Constant,
         };
         let trace = fit.descend(&mut at, &options, &Progress::silent()).unwrap();
         for (got, want) in trace.iter().zip(fixture["losses"].1.chunks(2)) {

@@ -8,10 +8,10 @@ use crate::decoder::vector::{load, splat, store};
 use crate::likelihood::Likelihood;
 
 /// Bands are padded to whole vectors of this many.
-pub(super) const LANES: usize = 16;
+pub(in crate::estimate) const LANES: usize = 16;
 
 /// Readings at the sensors and room for one pass over them.
-pub(super) struct Misfit<L: Likelihood<f32>> {
+pub(in crate::estimate) struct Misfit<L: Likelihood<f32>> {
     likelihood: L,
     /// Sensors x padded bands.
     targets: Vec<L::Target>,
@@ -25,7 +25,7 @@ pub(super) struct Misfit<L: Likelihood<f32>> {
 }
 
 /// Bands rounded up to whole vectors.
-pub(super) fn padded(bands: usize) -> usize {
+pub(in crate::estimate) fn padded(bands: usize) -> usize {
     bands.div_ceil(LANES) * LANES
 }
 
@@ -130,7 +130,7 @@ impl<L: Likelihood<f32>> Misfit<L> {
 /// exponent taken off, a minimax polynomial for the mantissa in [sqrt(1/2), sqrt(2)) (coefficients
 /// of the Cephes library's single-precision logarithm).
 #[inline(always)]
-pub(super) fn ln(x: f32) -> f32 {
+pub(in crate::estimate) fn ln(x: f32) -> f32 {
     // Bits of sqrt(1/2): the mantissa is split there so that the polynomial is centred on 1.
     const HALF_ROOT: i32 = 0x3f35_04f3;
     let bits = x.to_bits() as i32;

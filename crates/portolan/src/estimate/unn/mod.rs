@@ -2,14 +2,15 @@
 //! and PSD c_r, and sum_r G(z_r) o c_r is fitted to the readings in ln(x + a) (paper, eq. 4 and
 //! algorithm 1), or to quantised levels by maximum likelihood (supplement B).
 
-mod fit;
-mod misfit;
-mod start;
+pub(super) mod fit;
+pub(super) mod misfit;
+pub(super) mod start;
 
 use ndarray::{Array2, Array3, Axis};
 
 use super::bands::Scale;
 use super::btd::{BtdMethod, factored};
+use super::course::{Course, Schedule};
 use super::emitters::{number_of_emitters, start_factors, unmix_readings};
 use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
 use crate::decoder::{Decoder, Normalisation, Output, Padding, Readout, Shape, Upsampling};
@@ -20,7 +21,7 @@ use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
 use crate::simulate::stream;
 use crate::unmix::count_exact;
-use fit::{Fit, FitOptions, Penalties, Schedule, Unknowns};
+use fit::{Fit, FitOptions, Penalties, Unknowns};
 use misfit::{Misfit, padded};
 use start::{Draw, Guess, imitate, padded_psd, random, random_psd};
 
@@ -37,24 +38,7 @@ const OWN: &[OptionSpec] = &[
         default: "0; 1e-3 in recipe=paper",
         takes: "stop once the loss changes relatively less; 0 = never",
     },
-    OptionSpec { name: "blocks", default: "4 (paper)", takes: "1 to 7" },
     OptionSpec { name: "channels", default: "6 (paper)", takes: "1 to 128" },
-    OptionSpec { name: "kernel", default: "3 (paper)", takes: "1 to 7" },
-    OptionSpec {
-        name: "upsample",
-        default: "bilinear (paper)",
-        takes: "bilinear | nearest | none",
-    },
-    OptionSpec {
-        name: "norm",
-        default: "batch (the paper's table)",
-        takes: "batch | sample | none",
-    },
-    OptionSpec {
-        name: "pad",
-        default: "reflect (as in the deep decoder)",
-        takes: "reflect | zero",
-    },
     OptionSpec {
         name: "output",
         default: "exp (ours); sigmoid from a random start and in recipe=paper",
@@ -84,7 +68,28 @@ const OWN: &[OptionSpec] = &[
         takes: "the a of ln(x + a), in the readings' unit",
     },
 ];
-pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
+pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN, SHAPE_OPTIONS];
+
+/// The decoder's options that every method with a decoder has.
+pub(super) const SHAPE_OPTIONS: &[OptionSpec] = &[
+    OptionSpec { name: "blocks", default: "4 (paper)", takes: "1 to 7" },
+    OptionSpec { name: "kernel", default: "3 (paper)", takes: "1 to 7" },
+    OptionSpec {
+        name: "upsample",
+        default: "bilinear (paper)",
+        takes: "bilinear | nearest | none",
+    },
+    OptionSpec {
+        name: "norm",
+        default: "batch (the paper's table)",
+        takes: "batch | sample | none",
+    },
+    OptionSpec {
+        name: "pad",
+        default: "reflect (as in the deep decoder)",
+        takes: "reflect | zero",
+    },
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
@@ -144,34 +149,13 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
     let start = named.unwrap_or(usual);
     // From a good start small steps refine; from a random one they do not arrive.
     let warm = !literal && !matches!(start, Start::Uniform | Start::Xavier);
-    let upsampling = [
-        ("bilinear", Upsampling::Bilinear),
-        ("nearest", Upsampling::Nearest),
-        ("none", Upsampling::None),
-    ];
-    let norms = [
-        ("batch", Normalisation::Batch),
-        ("sample", Normalisation::PerSample),
-        ("none", Normalisation::None),
-    ];
-    let pads = [("reflect", Padding::Reflect), ("zero", Padding::Zero)];
-    let outputs = [("sigmoid", Output::Sigmoid), ("exp", Output::Exponential)];
-    let paper = Shape::default();
-    let output = if warm { Output::Exponential } else { paper.output };
+    let output = if warm { Output::Exponential } else { Output::Sigmoid };
     let finite = 0.0..f64::INFINITY;
     let weight = |name: &str, default: f64| -> Result<f64, InputError> {
         Ok(options.number(name, finite.clone())?.unwrap_or(default))
     };
     Ok(Box::new(Unn {
-        shape: Shape {
-            blocks: options.count("blocks", 1..=7)?.unwrap_or(paper.blocks),
-            channels: options.count("channels", 1..=128)?.unwrap_or(paper.channels),
-            kernel: options.count("kernel", 1..=7)?.unwrap_or(paper.kernel),
-            upsampling: options.choice("upsample", &upsampling)?.unwrap_or(paper.upsampling),
-            normalisation: options.choice("norm", &norms)?.unwrap_or(paper.normalisation),
-            padding: options.choice("pad", &pads)?.unwrap_or(paper.padding),
-            output: options.choice("output", &outputs)?.unwrap_or(output),
-        },
+        shape: shape_from_options(options, output)?,
         start,
         start_named: named.is_some(),
         imitation: options.count("start_iterations", 0..=1_000_000)?.map_or(
@@ -179,8 +163,11 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
             Imitation::Exactly,
         ),
         fit: FitOptions {
-            iterations: options.count("iterations", 1..=1_000_000)?.unwrap_or(300),
-            tolerance: weight("tolerance", if literal { 1e-3 } else { 0.0 })?,
+            course: Course {
+                iterations: options.count("iterations", 1..=1_000_000)?.unwrap_or(300),
+                tolerance: weight("tolerance", if literal { 1e-3 } else { 0.0 })?,
+                schedule: if literal { Schedule::Constant } else { Schedule::Cosine },
+            },
             rate_network: options
                 .number("lr_network", f64::MIN_POSITIVE..f64::INFINITY)?
                 .unwrap_or(if warm { 0.005 } else { 0.05 }),
@@ -199,11 +186,37 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
                 psd: weight("lambda_psd", 1e-3)?,
                 network: weight("lambda_network", 1e-4)?,
             },
-            schedule: if literal { Schedule::Constant } else { Schedule::Cosine },
         },
         scale: Scale::log_from_options(options)?,
         literal,
     }))
+}
+
+/// The decoder's shape from the options that every method with a decoder has.
+pub(super) fn shape_from_options(options: &Options, output: Output) -> Result<Shape, InputError> {
+    let upsampling = [
+        ("bilinear", Upsampling::Bilinear),
+        ("nearest", Upsampling::Nearest),
+        ("none", Upsampling::None),
+    ];
+    let norms = [
+        ("batch", Normalisation::Batch),
+        ("sample", Normalisation::PerSample),
+        ("none", Normalisation::None),
+    ];
+    let pads = [("reflect", Padding::Reflect), ("zero", Padding::Zero)];
+    let outputs = [("sigmoid", Output::Sigmoid), ("exp", Output::Exponential)];
+    let paper = Shape::default();
+    Ok(Shape {
+        blocks: options.count("blocks", 1..=7)?.unwrap_or(paper.blocks),
+        channels: options.count("channels", 1..=128)?.unwrap_or(paper.channels),
+        kernel: options.count("kernel", 1..=7)?.unwrap_or(paper.kernel),
+        upsampling: options.choice("upsample", &upsampling)?.unwrap_or(paper.upsampling),
+        normalisation: options.choice("norm", &norms)?.unwrap_or(paper.normalisation),
+        padding: options.choice("pad", &pads)?.unwrap_or(paper.padding),
+        output: options.choice("output", &outputs)?.unwrap_or(output),
+        outputs: 1,
+    })
 }
 
 impl Estimator for Unn {

@@ -6,11 +6,12 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::fit::{Schedule, Unknowns};
+use super::fit::Unknowns;
 use super::misfit::{LANES, ln, padded};
 use crate::adam::Adam;
 use crate::decoder::Decoder;
 use crate::error::EstimateError;
+use crate::estimate::course::Schedule;
 use crate::estimate::{Context, Progress, build};
 use crate::grid::Grid;
 use crate::readings::{Readings, Values};
@@ -82,7 +83,7 @@ impl Guess {
 
 /// How a network without a guess is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Draw {
+pub(in crate::estimate) enum Draw {
     /// Everything uniform in (-1, 1).
     Uniform,
     /// Weights by Glorot and Bengio (2010), scale 1, offset 0, latents standard normal.
@@ -96,6 +97,16 @@ pub(super) fn random(
     draw: Draw,
     rng: &mut ChaCha8Rng,
 ) -> Unknowns {
+    let (params, latents) = random_network(decoder, draw, rng);
+    Unknowns { params, latents, psd: random_psd(decoder.emitters(), bands, rng) }
+}
+
+/// A random network: parameters and latents.
+pub(in crate::estimate) fn random_network(
+    decoder: &Decoder,
+    draw: Draw,
+    rng: &mut ChaCha8Rng,
+) -> (Vec<f32>, Vec<f32>) {
     let mut params = vec![0.0f32; decoder.parameters()];
     let channels = decoder.shape().channels;
     match draw {
@@ -108,7 +119,7 @@ pub(super) fn random(
                 params[block.conv.clone()].iter_mut().for_each(|p| *p = rng.random_range(-b..b));
                 params[block.gamma.clone()].fill(1.0);
             }
-            let b = bound(channels, 1);
+            let b = bound(channels, decoder.shape().outputs);
             let out = decoder.layout().out.clone();
             params[out].iter_mut().for_each(|p| *p = rng.random_range(-b..b));
         }
@@ -119,7 +130,7 @@ pub(super) fn random(
             Draw::Xavier => StandardNormal.sample(rng),
         })
         .collect();
-    Unknowns { params, latents, psd: random_psd(decoder.emitters(), bands, rng) }
+    (params, latents)
 }
 
 /// PSDs uniform in [0, 1), padded with zeros.

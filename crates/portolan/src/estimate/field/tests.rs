@@ -284,3 +284,38 @@ fn new_sensors_update_an_earlier_estimate_in_fewer_rounds() {
         }
     }
 }
+
+#[test]
+fn the_number_of_emitters_is_found_through_noise_and_levels() {
+    let truth = map(48, 32, 3, 2);
+    let sensing = Sensing::exact(Layout::Count(115), 5);
+    let quantising = Some(Quantising { bits: 4, edges: None, sigma: 0.5 });
+    for (snr_db, quantising) in [(None, None), (Some(20.0), None), (None, quantising)] {
+        let readings = sense(&truth, &Sensing { snr_db, quantising, ..sensing.clone() }).unwrap();
+        let context = Context { seed: 1, ..Context::default() };
+        let field = build("field", []).unwrap();
+        let found = field.estimate(&readings, &context, &Progress::silent()).unwrap();
+        let counted = found.fitted.iter().find(|f| f.0 == "emitters").unwrap().1;
+        assert_eq!(counted, 3.0, "{snr_db:?} {:?}", found.notes);
+    }
+}
+
+#[test]
+fn bands_that_share_nothing_are_kriged_alone() {
+    // A checkerboard of levels with a phase of its own in every band: no place, no path loss.
+    let grid = Grid::new(24, 24, 1.0).unwrap();
+    let power = Array3::from_shape_fn((24, 24, 10), |(i, j, k)| {
+        let wave = |at: usize, phase: f64| (0.5 * at as f64 + phase).sin();
+        (2.0 * wave(i, 1.7 * k as f64) * wave(j, 2.9 * k as f64)).exp()
+    });
+    let truth = RadioMap::dense(grid, power).unwrap();
+    let readings = sense(&truth, &Sensing::exact(Layout::Count(170), 3)).unwrap();
+    let error = |name: &str| {
+        let method = build(name, []).unwrap();
+        let found = method.estimate(&readings, &Context::default(), &Progress::silent()).unwrap();
+        (score(&found.map, &truth, None).unwrap().rmse_db, found.notes)
+    };
+    let ((field, notes), (kriging, _)) = (error("field"), error("kriging"));
+    assert!(field <= 1.001 * kriging, "{field} {kriging} {notes:?}");
+    assert!(notes.iter().any(|note| note.contains("held-out sensors")), "{notes:?}");
+}

@@ -42,8 +42,8 @@ const CANDIDATES: &[Candidate] = &[
 /// sensors: smaller differences are luck.
 const WORTH: f64 = 2.0;
 
-/// A candidate whose error is this many times the best one's is out of the race.
-const BEHIND: f64 = 1.15;
+/// A candidate that loses more than the best one by so many standard errors is out of the race.
+const BEHIND: f64 = 4.0;
 
 /// Grids with more cells than this are judged on one fold: each fold costs a whole map.
 const MANY_CELLS: usize = 128 * 128;
@@ -90,12 +90,12 @@ impl Estimator for Auto {
         let judge = Judge::new(readings);
         let mut hurried = false;
         for fold in 0..judged {
-            let best = sums.iter().map(Sum::rmse_db).fold(f64::INFINITY, f64::min);
+            let best = leader(&sums).losses.clone();
             for (i, (name, settings, _)) in CANDIDATES.iter().enumerate() {
                 let done = fold * CANDIDATES.len() + i;
                 progress.report(done, (judged + 1) * CANDIDATES.len())?;
                 let sum = &mut sums[i];
-                if sum.out || (fold > 0 && sum.rmse_db() > BEHIND * best) {
+                if sum.out || (fold > 0 && sum.losses.gain(&best) > BEHIND) {
                     sum.out = true;
                     continue;
                 }
@@ -173,6 +173,12 @@ impl Auto {
 
 fn candidate(name: &str, settings: &[(&str, &str)]) -> Result<Box<dyn Estimator>, InputError> {
     build_method(name, settings.iter().map(|(k, v)| (k.to_string(), v.to_string())))
+}
+
+/// Of those still in the race, the one that has lost least.
+fn leader(sums: &[Sum]) -> &Sum {
+    let racing = sums.iter().filter(|sum| !sum.out);
+    racing.min_by(|a, b| a.losses.mean().total_cmp(&b.losses.mean())).unwrap_or(&sums[0])
 }
 
 #[derive(Clone, Default)]

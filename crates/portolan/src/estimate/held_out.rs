@@ -100,6 +100,14 @@ impl Losses {
         }
     }
 
+    /// Mean over the sensors; infinite without any.
+    pub fn mean(&self) -> f64 {
+        match self.sensors.len() {
+            0 => f64::INFINITY,
+            count => self.sensors.iter().sum::<f64>() / count as f64,
+        }
+    }
+
     /// By how many standard errors the others lose less, over the same sensors.
     pub fn gain(&self, others: &Losses) -> f64 {
         gain(&self.sensors, &others.sensors)

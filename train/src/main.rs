@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use burn::backend::Flex;
 use burn::tensor::backend::Backend;
+use burn::tensor::{Tensor, TensorData};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use evaluate::{Comparison, latents, reconstruct, sample, summarise};
@@ -24,11 +25,14 @@ use fields::{CELLS, SIDE, SPAN, Set, Source};
 use fold::Folded;
 use networks::{Norm, generate};
 use picture::Sheet;
+use target::{COUNTED, Fields, Target};
 use train::{Plan, Trainer};
 
 /// Offsets from the plan's seed, so that nothing measured was trained on.
 const UNSEEN: u64 = 1_000_003;
 const POPULATION: u64 = 2_000_003;
+/// Fields, and as many latents, that normalising statistics are taken from.
+const POPULATION_SIZE: usize = 1024;
 const SAMPLES: u64 = 3_000_017;
 
 #[derive(Parser)]
@@ -215,12 +219,12 @@ fn train_task<B: Backend>(args: &TrainArgs) -> Result<()> {
     let start = std::time::Instant::now();
     let source = Source::new(set)?;
     let drawn = source.draw(plan.seed, args.fields);
-    let fields = target::Fields::<B>::new(&drawn, &device);
-    let target = target::Target::new(&drawn, &device);
+    let fields = Fields::<B>::new(&drawn, &device);
+    let target = Target::new(&drawn, &device);
     println!("{} fields in {:.1} s", args.fields, start.elapsed().as_secs_f64());
     train::run(&mut trainer, &fields, &target, args.every, args.limit_s, |trainer| {
         trainer.save(&path, set.name())?;
-        let matrices = folded(trainer, &device);
+        let matrices = folded(trainer, &drawn, &target, &device);
         let count = 2 * picture::COLUMNS;
         let samples = sample(&matrices, plan.seed + SAMPLES, count.max(1024), &device);
         Comparison::new(&samples, &drawn[..drawn.len().min(4096 * CELLS)]).print();
@@ -235,10 +239,19 @@ fn train_task<B: Backend>(args: &TrainArgs) -> Result<()> {
 }
 
 /// The averaged generator with the statistics of a large batch folded in.
-fn folded<B: Backend>(trainer: &Trainer<B>, device: &B::Device) -> Vec<burn::tensor::Tensor<B, 2>> {
+fn folded<B: Backend>(
+    trainer: &Trainer<B>,
+    drawn: &[f32],
+    target: &Target<B>,
+    device: &B::Device,
+) -> Vec<Tensor<B, 2>> {
     let weights = trainer.averaged();
-    let many = latents::<B>(trainer.plan.seed + POPULATION, 2048, device);
-    fold::fold(&weights, &fold::population(&weights, many))
+    let count = (drawn.len() / CELLS).min(POPULATION_SIZE);
+    let some = TensorData::new(drawn[..count * CELLS].to_vec(), [count, SIDE, SIDE]);
+    let ln_slf = (Tensor::from_data(some, device) - 1.0) * SPAN;
+    let normal = latents::<B>(trainer.plan.seed + POPULATION, 2 * count, device);
+    let mixed = trainer.mixed_latents(ln_slf, target, normal);
+    fold::fold(&weights, &fold::population(&weights, mixed))
 }
 
 fn export_task<B: Backend>(args: &ExportArgs) -> Result<()> {
@@ -246,7 +259,8 @@ fn export_task<B: Backend>(args: &ExportArgs) -> Result<()> {
     let set = args.training.set;
     let plan = args.training.plan();
     let trainer = Trainer::<B>::load(plan, &checkpoint_in(&args.from), set.name(), &device)?;
-    let exact = folded(&trainer, &device);
+    let drawn = Source::new(set)?.draw(plan.seed, COUNTED);
+    let exact = folded(&trainer, &drawn, &Target::new(&drawn, &device), &device);
     let mut file = Folded::new(&exact);
     let rounded = file.matrices::<B>(&device);
     let tried = latents::<B>(plan.seed + SAMPLES, 64, &device);
@@ -271,7 +285,7 @@ fn export_task<B: Backend>(args: &ExportArgs) -> Result<()> {
     file.write(&args.weights)?;
     let one = tried.slice([0..1, 0..networks::LATENT]);
     let made = (generate(&rounded, one.clone(), Norm::Folded) - 1.0) * SPAN;
-    let values = |data: burn::tensor::TensorData| data.to_vec::<f32>().expect("f32");
+    let values = |data: TensorData| data.to_vec::<f32>().expect("f32");
     fold::write_reference(
         &args.reference,
         &values(one.into_data()),
@@ -299,7 +313,7 @@ struct Figures {
 
 fn measure<B: Backend>(
     set: Set,
-    matrices: &[burn::tensor::Tensor<B, 2>],
+    matrices: &[Tensor<B, 2>],
     args: &Measure,
     seed: u64,
     device: &B::Device,

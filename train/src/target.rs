@@ -11,7 +11,7 @@ use crate::variogram::{LAGS, moments};
 /// Fields in one tensor on the device.
 const CHUNK: usize = 8192;
 /// Fields that the statistics are taken from.
-const COUNTED: usize = 32_768;
+pub const COUNTED: usize = 32_768;
 /// Weight of the variogram's spread between fields against its mean.
 const SPREAD: f64 = 0.25;
 

@@ -109,6 +109,23 @@ impl<B: Backend> Trainer<B> {
         self.generator.split(&self.average)
     }
 
+    /// Latents as batches hold them: half encoded from `ln_slf`, half from the standard normal. Their
+    /// statistics are the ones that the layers were trained to be normalised by.
+    pub fn mixed_latents(
+        &self,
+        ln_slf: Tensor<B, 3>,
+        target: &Target<B>,
+        normal: Tensor<B, 2>,
+    ) -> Tensor<B, 2> {
+        let [count, ..] = ln_slf.dims();
+        let (parts, all) = (self.generator.len(), self.model.dims()[0]);
+        let weights = self.encoder.split(&self.model.clone().slice([parts..all]));
+        let [mean, log_variance] = encode(&weights, target.standardise(ln_slf));
+        let noise = normal.clone().slice([0..count, 0..LATENT]);
+        let prior = normal.slice([count..2 * count, 0..LATENT]);
+        Tensor::cat(vec![mean + (log_variance * 0.5).exp() * noise, prior], 0)
+    }
+
     fn draw(&self, fields: &Fields<B>) -> Draw<B> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.plan.seed ^ 0x5eed_0f57_e95a);
         rng.set_stream(self.step);

@@ -29,6 +29,7 @@ pub mod estimate;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod gaussian_process;
+pub mod generator;
 pub mod grid;
 pub mod likelihood;
 mod linalg;

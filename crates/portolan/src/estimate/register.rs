@@ -1,8 +1,8 @@
 //! The register of methods: a new method is one file and one line here.
 
 use super::{
-    Estimator, OptionSpec, Options, auto, btd, field, idw, kriging, linear, naive_unn, nearest,
-    thin_plate, unn,
+    Estimator, OptionSpec, Options, auto, btd, dgm, field, idw, kriging, linear, naive_unn,
+    nearest, thin_plate, unn,
 };
 use crate::error::InputError;
 
@@ -100,6 +100,12 @@ const METHODS: &[Method] = &[
         summary: "the paper's domain-factored untrained decoder",
         options: unn::OPTIONS,
         build: unn::build,
+    },
+    Method {
+        name: "dgm",
+        summary: "SLFs of a generator trained on simulated ones, with their PSDs (the learned baseline)",
+        options: dgm::OPTIONS,
+        build: dgm::build,
     },
     Method {
         name: "field",

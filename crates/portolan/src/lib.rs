@@ -31,6 +31,7 @@ pub mod findings;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod gaussian_process;
+pub mod generator;
 pub mod grid;
 pub mod likelihood;
 mod linalg;

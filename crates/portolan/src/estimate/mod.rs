@@ -5,6 +5,7 @@ mod auto;
 mod bands;
 mod btd;
 mod course;
+mod dgm;
 mod emitters;
 mod field;
 mod held_out;

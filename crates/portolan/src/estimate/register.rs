@@ -1,8 +1,8 @@
 //! The register of methods: a new method is one file and one line here.
 
 use super::{
-    Estimator, OptionSpec, Options, auto, btd, field, idw, kriging, linear, naive_unn, nearest,
-    oracle, thin_plate, unn,
+    Estimator, OptionSpec, Options, auto, btd, dgm, field, idw, kriging, linear, naive_unn,
+    nearest, oracle, thin_plate, unn,
 };
 use crate::error::InputError;
 
@@ -130,6 +130,15 @@ const METHODS: &[Method] = &[
         takes_start: true,
         options: unn::OPTIONS,
         build: unn::build,
+    },
+    Method {
+        name: "dgm",
+        summary: "SLFs of a generator trained on simulated ones, with their PSDs (the learned baseline)",
+        gives_spread: false,
+        needs_truth: false,
+        takes_start: false,
+        options: dgm::OPTIONS,
+        build: dgm::build,
     },
     Method {
         name: "field",

@@ -134,7 +134,11 @@ pub(in crate::estimate) fn random_network(
 }
 
 /// PSDs uniform in [0, 1), padded with zeros.
-pub(super) fn random_psd(emitters: usize, bands: usize, rng: &mut ChaCha8Rng) -> Vec<f32> {
+pub(in crate::estimate) fn random_psd(
+    emitters: usize,
+    bands: usize,
+    rng: &mut ChaCha8Rng,
+) -> Vec<f32> {
     let width = padded(bands);
     let mut psd = vec![0.0; emitters * width];
     for row in psd.chunks_exact_mut(width) {

@@ -1,5 +1,5 @@
 //! A network's parameters as one flat vector with a table of shapes, and Adam on it (Kingma and Ba
-//! 2015). One vector keeps the optimiser, the moving average and the checkpoints to a few operations
+//! 2015). One vector keeps the optimiser and the checkpoints to a few operations
 //! each, which is what counts on a GPU that waits for launches.
 
 use burn::tensor::backend::{AutodiffBackend, Backend};

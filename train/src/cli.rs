@@ -96,7 +96,7 @@ pub struct Measure {
     #[arg(long, default_value_t = 4096)]
     pub samples: usize,
     /// Unseen fields to fit latents to
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 256)]
     pub fits: usize,
     /// Steps of each fit
     #[arg(long, default_value_t = 400)]

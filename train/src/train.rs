@@ -99,7 +99,7 @@ impl<B: Backend> Trainer<B> {
 
     /// The generator's matrices.
     pub fn generator(&self) -> Vec<Tensor<B, 2>> {
-        self.generator.split(&self.model.clone().slice([0..self.generator.len()]))
+        self.generator.split(&self.model.clone().slice_dim(0, 0..self.generator.len()))
     }
 
     /// Latents as batches hold them: half encoded from `ln_slf`, half from the standard normal. Their
@@ -112,7 +112,7 @@ impl<B: Backend> Trainer<B> {
     ) -> Tensor<B, 2> {
         let [count, ..] = ln_slf.dims();
         let (parts, all) = (self.generator.len(), self.model.dims()[0]);
-        let weights = self.encoder.split(&self.model.clone().slice([parts..all]));
+        let weights = self.encoder.split(&self.model.clone().slice_dim(0, parts..all));
         let [mean, log_variance] = encode(&weights, target.standardise(ln_slf));
         let noise = normal.clone().slice([0..count, 0..LATENT]);
         let prior = normal.slice([count..2 * count, 0..LATENT]);
@@ -176,8 +176,8 @@ impl<B: Backend> Trainer<B> {
         let batch = self.plan.batch;
         let parts = self.generator.len();
         let all = self.model.dims()[0];
-        let mut leaves = self.generator.leaves::<A<B>>(&self.model.clone().slice([0..parts]));
-        leaves.extend(self.encoder.leaves::<A<B>>(&self.model.clone().slice([parts..all])));
+        let mut leaves = self.generator.leaves::<A<B>>(&self.model.clone().slice_dim(0, 0..parts));
+        leaves.extend(self.encoder.leaves::<A<B>>(&self.model.clone().slice_dim(0, parts..all)));
         let (generator, encoder) = leaves.split_at(self.generator.matrices());
 
         let [mean, log_variance] =

@@ -184,6 +184,25 @@ fn other_grids_are_drawn_between_pixels_and_gradients_go_through() {
     }
 }
 
+/// The files were made by the trainer, with a framework's own convolutions.
+#[test]
+fn the_shipped_weights_draw_what_the_trainer_drew() {
+    for (trained, name) in [(Trained::Broad, "broad"), (Trained::Narrow, "narrow")] {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
+        let bytes = std::fs::read(format!("{folder}/slf_{name}_reference.safetensors")).unwrap();
+        let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let numbers = |name: &str| -> Vec<f32> {
+            let data = file.tensor(name).unwrap().data();
+            data.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
+        };
+        let generator = trained.generator().unwrap();
+        let (found, _) = draw(generator, &numbers("latent"), (64, 64), &[0.0; 4096]);
+        for (a, b) in found.iter().zip(numbers("ln_slf")) {
+            assert!((a - b).abs() < 1e-3, "{name}: {a} {b}");
+        }
+    }
+}
+
 #[test]
 fn the_number_of_threads_changes_no_bit() {
     let generator = Generator::from_safetensors(&random_weights(&SHIPPED, 2)).unwrap();

@@ -38,21 +38,21 @@ const OWN: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "starts",
-        default: "8 (ours)",
+        default: "3 (ours)",
         takes: "1 to 1000, as many of the best draws are descended",
     },
-    OptionSpec { name: "start_iterations", default: "150 (ours)", takes: "1 to 1000000, for each" },
-    OptionSpec { name: "iterations", default: "300 (ours)", takes: "1 to 1000000" },
+    OptionSpec { name: "start_iterations", default: "200 (ours)", takes: "1 to 1000000, for each" },
+    OptionSpec { name: "iterations", default: "400 (ours)", takes: "1 to 1000000" },
     OptionSpec {
         name: "tolerance",
         default: "0",
         takes: "stop once the loss changes relatively less; 0 = never",
     },
-    OptionSpec { name: "lr_latent", default: "0.05, falling (ours)", takes: "a number above 0" },
+    OptionSpec { name: "lr_latent", default: "0.1, falling (ours)", takes: "a number above 0" },
     OptionSpec { name: "lr_psd", default: "0.01, falling (ours)", takes: "a number, 0 or more" },
     OptionSpec {
         name: "lambda_latent",
-        default: "0.05 for power, 0.01 for levels (ours)",
+        default: "0.01 for power, 0.03 for levels (ours)",
         takes: "weight of |z|^2 beside the misfit per band; a number, 0 or more",
     },
     OptionSpec {
@@ -91,14 +91,14 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
         trained: options.choice("weights", &weights)?.unwrap_or_default(),
         start: options.choice("start", &starts)?.unwrap_or(Start::Unmixed),
         draws: options.count("draws", 1..=100_000)?.unwrap_or(512),
-        starts: options.count("starts", 1..=1000)?.unwrap_or(8),
-        start_iterations: options.count("start_iterations", 1..=1_000_000)?.unwrap_or(150),
+        starts: options.count("starts", 1..=1000)?.unwrap_or(3),
+        start_iterations: options.count("start_iterations", 1..=1_000_000)?.unwrap_or(200),
         course: Course {
-            iterations: options.count("iterations", 1..=1_000_000)?.unwrap_or(300),
+            iterations: options.count("iterations", 1..=1_000_000)?.unwrap_or(400),
             tolerance: options.number("tolerance", finite.clone())?.unwrap_or(0.0),
             schedule: Schedule::Cosine,
         },
-        rate_latent: options.number("lr_latent", rates)?.unwrap_or(0.05),
+        rate_latent: options.number("lr_latent", rates)?.unwrap_or(0.1),
         rate_psd: options.number("lr_psd", finite.clone())?.unwrap_or(0.01),
         lambda: options.number("lambda_latent", finite)?,
         scale: Scale::log_from_options(options)?,
@@ -106,8 +106,8 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
 }
 
 /// Weight of the latents' squared norm: readings in a few levels say little of each sensor.
-const LAMBDA_POWER: f64 = 0.05;
-const LAMBDA_LEVELS: f64 = 0.01;
+const LAMBDA_POWER: f64 = 0.01;
+const LAMBDA_LEVELS: f64 = 0.03;
 
 impl Estimator for Dgm {
     fn estimate(

@@ -118,7 +118,8 @@ impl Builder {
             (Size::Tiny, "unn") => method.with("iterations", 3).with("start_iterations", 3),
             (Size::Tiny, "btd" | "naive_unn") => method.with("iterations", 3),
             (Size::Tiny, "dgm") => {
-                method.with("iterations", 3).with("starts", 1).with("start_iterations", 3)
+                let few = method.with("iterations", 3).with("start_iterations", 3);
+                few.with("draws", 4).with("starts", 1)
             }
             (Size::Tiny, _) => method,
         }

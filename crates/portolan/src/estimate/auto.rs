@@ -90,13 +90,18 @@ impl Estimator for Auto {
         let judge = Judge::new(readings);
         let mut hurried = false;
         for fold in 0..judged {
-            let best = leader(&sums).losses.clone();
+            if fold > 0 {
+                let best = leader(&sums).losses.clone();
+                sums.iter_mut().for_each(|sum| sum.out |= sum.losses.gain(&best) > BEHIND);
+            }
+            if sums.iter().filter(|sum| !sum.out).count() < 2 {
+                break;
+            }
             for (i, (name, settings, _)) in CANDIDATES.iter().enumerate() {
                 let done = fold * CANDIDATES.len() + i;
                 progress.report(done, (judged + 1) * CANDIDATES.len())?;
                 let sum = &mut sums[i];
-                if sum.out || (fold > 0 && sum.losses.gain(&best) > BEHIND) {
-                    sum.out = true;
+                if sum.out {
                     continue;
                 }
                 if i > 0 && fold == 0 && progress.seconds() > self.budget_seconds {

@@ -33,7 +33,7 @@ const OWN: &[OptionSpec] = &[
     OptionSpec { name: "start", default: "unmixed (ours)", takes: "unmixed | random" },
     OptionSpec {
         name: "draws",
-        default: "512 (ours)",
+        default: "128 (ours)",
         takes: "1 to 100000 random points to look at",
     },
     OptionSpec {
@@ -48,11 +48,11 @@ const OWN: &[OptionSpec] = &[
         default: "0",
         takes: "stop once the loss changes relatively less; 0 = never",
     },
-    OptionSpec { name: "lr_latent", default: "0.1, falling (ours)", takes: "a number above 0" },
+    OptionSpec { name: "lr_latent", default: "0.2, falling (ours)", takes: "a number above 0" },
     OptionSpec { name: "lr_psd", default: "0.01, falling (ours)", takes: "a number, 0 or more" },
     OptionSpec {
         name: "lambda_latent",
-        default: "0.01 for power, 0.03 for levels (ours)",
+        default: "0.004 (ours)",
         takes: "weight of |z|^2 beside the misfit per band; a number, 0 or more",
     },
     OptionSpec {
@@ -78,7 +78,7 @@ struct Dgm {
     course: Course,
     rate_latent: f64,
     rate_psd: f64,
-    lambda: Option<f64>,
+    lambda: f64,
     scale: Scale,
 }
 
@@ -90,7 +90,7 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
     Ok(Box::new(Dgm {
         trained: options.choice("weights", &weights)?.unwrap_or_default(),
         start: options.choice("start", &starts)?.unwrap_or(Start::Unmixed),
-        draws: options.count("draws", 1..=100_000)?.unwrap_or(512),
+        draws: options.count("draws", 1..=100_000)?.unwrap_or(128),
         starts: options.count("starts", 1..=1000)?.unwrap_or(3),
         start_iterations: options.count("start_iterations", 1..=1_000_000)?.unwrap_or(200),
         course: Course {
@@ -98,16 +98,12 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
             tolerance: options.number("tolerance", finite.clone())?.unwrap_or(0.0),
             schedule: Schedule::Cosine,
         },
-        rate_latent: options.number("lr_latent", rates)?.unwrap_or(0.1),
+        rate_latent: options.number("lr_latent", rates)?.unwrap_or(0.2),
         rate_psd: options.number("lr_psd", finite.clone())?.unwrap_or(0.01),
-        lambda: options.number("lambda_latent", finite)?,
+        lambda: options.number("lambda_latent", finite)?.unwrap_or(0.004),
         scale: Scale::log_from_options(options)?,
     }))
 }
-
-/// Weight of the latents' squared norm: readings in a few levels say little of each sensor.
-const LAMBDA_POWER: f64 = 0.01;
-const LAMBDA_LEVELS: f64 = 0.03;
 
 impl Estimator for Dgm {
     fn estimate(
@@ -124,8 +120,6 @@ impl Estimator for Dgm {
         let grid = readings.grid();
         let cells: Vec<usize> = readings.cells().iter().map(|&c| grid.index(c)).collect();
         let sampler = generator.sampler((grid.rows(), grid.cols()), &cells);
-        let levels = matches!(readings.values(), Values::Levels { .. });
-        let usual = if levels { LAMBDA_LEVELS } else { LAMBDA_POWER };
         let job = Job {
             dgm: self,
             readings,
@@ -135,7 +129,6 @@ impl Estimator for Dgm {
             emitters: number_of_emitters(readings, context)?,
             unit,
             offset: link.offset() / unit,
-            lambda: self.lambda.unwrap_or(usual),
         };
         let logs: Vec<f32> = power.iter().map(|x| (x / unit + job.offset).ln() as f32).collect();
         let (at, trace) = match readings.values() {
@@ -176,7 +169,6 @@ struct Job<'a> {
     emitters: usize,
     unit: f64,
     offset: f64,
-    lambda: f64,
 }
 
 impl Job<'_> {
@@ -203,8 +195,8 @@ impl Job<'_> {
     }
 
     fn options(&self, course: Course) -> FitOptions {
-        let Dgm { rate_latent, rate_psd, .. } = *self.dgm;
-        FitOptions { course, rate_latent, rate_psd, lambda: self.lambda }
+        let Dgm { rate_latent, rate_psd, lambda, .. } = *self.dgm;
+        FitOptions { course, rate_latent, rate_psd, lambda }
     }
 
     /// Of many random points the lowest are descended a little, and the lowest of them is taken.
@@ -223,7 +215,7 @@ impl Job<'_> {
             |which: usize| random_point(self.generator, self.sampler, size, mean, seed, which);
         let mut drawn: Vec<(f64, usize)> = (0..self.dgm.draws.max(self.dgm.starts))
             .into_par_iter()
-            .map_init(&fit, |fit, which| (fit.evaluate(&point(which), self.lambda), which))
+            .map_init(&fit, |fit, which| (fit.evaluate(&point(which), self.dgm.lambda), which))
             .collect();
         drawn.sort_by(|a, b| a.0.total_cmp(&b.0));
         let points = drawn[..self.dgm.starts]
@@ -255,7 +247,7 @@ impl Job<'_> {
             starts: self.dgm.starts,
             iterations: self.dgm.start_iterations,
             rate_latent: self.dgm.rate_latent,
-            lambda: self.lambda,
+            lambda: self.dgm.lambda,
         };
         let (mut latents, mut levels) =
             fit_targets(self.generator, self.sampler, &targets, &options, seed, progress)?;

@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_quiet_reading_is_met_by_any_small_power() {
         // A third of the entries are noise around zero, cut there.
-        let noise = |i: usize| if i % 2 == 0 { 0.0 } else { 1e-4 * (1 + i % 5) as f64 };
+        let noise = |i: usize| if i.is_multiple_of(2) { 0.0 } else { 1e-4 * (1 + i % 5) as f64 };
         let power =
             Array2::from_shape_fn((6, 30), |(n, k)| if k < 20 { 1.0 } else { noise(n * 7 + k) });
         let readings = readings(power);

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 /// Cells along one side.
 pub const SIDE: usize = 64;
 pub const CELLS: usize = SIDE * SIDE;
-/// Nepers between the peak and the floor: of 10^5 fields of either set one cell in 10^4 lies lower.
+/// Nepers between the peak and the floor; fewer than one cell in a thousand would lie lower.
 pub const SPAN: f32 = 16.0;
 /// dB per neper of power.
 pub const DB: f64 = 10.0 / std::f64::consts::LN_10;

@@ -1,6 +1,7 @@
 //! Trains the generator of spatial loss fields that ships with portolan, measures it and exports it.
 
 mod checkpoint;
+mod cli;
 mod evaluate;
 mod fields;
 mod fold;
@@ -8,6 +9,7 @@ mod layers;
 mod networks;
 mod params;
 mod picture;
+mod progress;
 mod target;
 mod train;
 mod variogram;
@@ -18,15 +20,16 @@ use anyhow::{Context, Result, bail};
 use burn::backend::Flex;
 use burn::tensor::backend::Backend;
 use burn::tensor::{Tensor, TensorData};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::Parser;
 
+use cli::{Cli, EvaluateArgs, ExportArgs, Measure, PictureArgs, Processor, Task, TrainArgs};
 use evaluate::{Comparison, latents, reconstruct, sample, summarise};
 use fields::{CELLS, SIDE, SPAN, Set, Source};
 use fold::Folded;
 use networks::{Norm, generate};
 use picture::Sheet;
 use target::{COUNTED, Fields, Target};
-use train::{Plan, Trainer};
+use train::Trainer;
 
 /// Offsets from the plan's seed, so that nothing measured was trained on.
 const UNSEEN: u64 = 1_000_003;
@@ -34,148 +37,6 @@ const POPULATION: u64 = 2_000_003;
 /// Fields, and as many latents, that normalising statistics are taken from.
 const POPULATION_SIZE: usize = 1024;
 const SAMPLES: u64 = 3_000_017;
-
-#[derive(Parser)]
-#[command(version, about)]
-struct Cli {
-    #[command(subcommand)]
-    task: Task,
-}
-
-#[derive(Subcommand)]
-enum Task {
-    /// Train; writes checkpoint.safetensors and samples.png into a folder
-    Train(TrainArgs),
-    /// Fold a checkpoint's averaged generator into the file that ships, with its figures
-    Export(ExportArgs),
-    /// Print how a shipped file compares with the simulator
-    Evaluate(EvaluateArgs),
-    /// Draw samples of shipped files beside the simulator's
-    Picture(PictureArgs),
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Processor {
-    Cpu,
-    /// Needs a build with the feature `cuda`
-    Cuda,
-}
-
-#[derive(Args, Clone)]
-struct Training {
-    #[arg(long)]
-    set: Set,
-    #[arg(long, default_value_t = 30_000)]
-    steps: u64,
-    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u16).range(2..=4096))]
-    batch: u16,
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Weight of the critic's verdict on samples
-    #[arg(long, default_value_t = 0.05)]
-    adversarial: f64,
-    /// Weight of the variogram's relative squared error
-    #[arg(long, default_value_t = 20.0)]
-    variogram: f64,
-    /// Learning rate of generator and encoder
-    #[arg(long, default_value_t = 1e-3)]
-    rate: f64,
-    #[arg(long, default_value = "cpu")]
-    backend: Processor,
-}
-
-impl Training {
-    fn plan(&self) -> Plan {
-        Plan {
-            steps: self.steps,
-            batch: usize::from(self.batch),
-            seed: self.seed,
-            adversarial: self.adversarial,
-            variogram: self.variogram,
-            rate: self.rate,
-        }
-    }
-}
-
-#[derive(Args)]
-struct TrainArgs {
-    #[command(flatten)]
-    training: Training,
-    /// Folder for the checkpoint and the samples
-    #[arg(long)]
-    out: PathBuf,
-    /// Simulated fields to train on
-    #[arg(long, default_value_t = 98_304)]
-    fields: usize,
-    /// Go on from the folder's checkpoint if it has one
-    #[arg(long)]
-    resume: bool,
-    /// Steps between progress lines
-    #[arg(long, default_value_t = 100)]
-    every: u64,
-    /// Stop after so many seconds, with a checkpoint
-    #[arg(long, default_value_t = f64::INFINITY)]
-    limit_s: f64,
-}
-
-#[derive(Args)]
-struct Measure {
-    /// Samples and simulated fields to compare
-    #[arg(long, default_value_t = 4096)]
-    samples: usize,
-    /// Unseen fields to fit latents to
-    #[arg(long, default_value_t = 100)]
-    fits: usize,
-    /// Steps of each fit
-    #[arg(long, default_value_t = 400)]
-    fit_steps: u64,
-}
-
-#[derive(Args)]
-struct ExportArgs {
-    #[command(flatten)]
-    training: Training,
-    #[command(flatten)]
-    measure: Measure,
-    /// The folder given to train
-    #[arg(long)]
-    from: PathBuf,
-    /// The file to write
-    #[arg(long)]
-    weights: PathBuf,
-    /// A latent and its field, for tests of other readers
-    #[arg(long)]
-    reference: PathBuf,
-    /// The command that trained, for the file's metadata
-    #[arg(long, default_value = "")]
-    trained_by: String,
-}
-
-#[derive(Args)]
-struct EvaluateArgs {
-    #[arg(long)]
-    set: Set,
-    #[command(flatten)]
-    measure: Measure,
-    #[arg(long)]
-    weights: PathBuf,
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    #[arg(long, default_value = "cpu")]
-    backend: Processor,
-}
-
-#[derive(Args)]
-struct PictureArgs {
-    #[arg(long)]
-    broad: PathBuf,
-    #[arg(long)]
-    narrow: PathBuf,
-    #[arg(long)]
-    out: PathBuf,
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-}
 
 /// Runs a function for the processor asked for.
 macro_rules! on {
@@ -222,7 +83,7 @@ fn train_task<B: Backend>(args: &TrainArgs) -> Result<()> {
     let fields = Fields::<B>::new(&drawn, &device);
     let target = Target::new(&drawn, &device);
     println!("{} fields in {:.1} s", args.fields, start.elapsed().as_secs_f64());
-    train::run(&mut trainer, &fields, &target, args.every, args.limit_s, |trainer| {
+    progress::run(&mut trainer, &fields, &target, args.every, args.limit_s, |trainer| {
         trainer.save(&path, set.name())?;
         let matrices = folded(trainer, &drawn, &target, &device);
         let count = 2 * picture::COLUMNS;
@@ -238,14 +99,14 @@ fn train_task<B: Backend>(args: &TrainArgs) -> Result<()> {
     })
 }
 
-/// The averaged generator with the statistics of a large batch folded in.
+/// The generator with the statistics of a large batch folded in.
 fn folded<B: Backend>(
     trainer: &Trainer<B>,
     drawn: &[f32],
     target: &Target<B>,
     device: &B::Device,
 ) -> Vec<Tensor<B, 2>> {
-    let weights = trainer.averaged();
+    let weights = trainer.generator();
     let count = (drawn.len() / CELLS).min(POPULATION_SIZE);
     let some = TensorData::new(drawn[..count * CELLS].to_vec(), [count, SIDE, SIDE]);
     let ln_slf = (Tensor::from_data(some, device) - 1.0) * SPAN;

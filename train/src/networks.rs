@@ -142,8 +142,8 @@ pub fn criticise<B: Backend>(
 /// Indices of the critic's matrices whose spectral norm is held at 1 (Miyato et al. 2018).
 pub const SPECTRAL: [usize; 6] = [0, 2, 4, 6, 8, 10];
 
-/// Divides those matrices by their largest singular value, followed by one power iteration from
-/// `vectors`, which are updated.
+/// One over the largest singular value of each of those matrices, by one power iteration from
+/// `vectors`, which it moves on.
 pub fn spectral_scales<B: Backend>(
     weights: &[Tensor<B, 2>],
     vectors: &mut [Tensor<B, 2>],

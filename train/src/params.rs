@@ -1,6 +1,6 @@
 //! A network's parameters as one flat vector with a table of shapes, and Adam on it (Kingma and Ba
-//! 2015). One vector keeps the optimiser, the moving average and the checkpoints to a few operations
-//! each, which is what counts on a GPU that waits for launches.
+//! 2015). One vector keeps the optimiser and the checkpoints to a few operations each, which is what
+//! counts on a GPU that waits for launches.
 
 use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{Tensor, TensorData};
@@ -48,7 +48,7 @@ impl Layout {
         self.shapes
             .iter()
             .map(|&[rows, cols]| {
-                let matrix = flat.clone().slice([at..at + rows * cols]).reshape([rows, cols]);
+                let matrix = flat.clone().slice_dim(0, at..at + rows * cols).reshape([rows, cols]);
                 at += rows * cols;
                 matrix
             })

@@ -4,7 +4,6 @@
 //! simulator's. Everything random follows from the seed and the step's number alone.
 
 use std::path::Path;
-use std::time::Instant;
 
 use anyhow::{Result, bail};
 use burn::backend::Autodiff;
@@ -40,8 +39,6 @@ pub struct Plan {
 const CRITIC_RATE: f64 = 4e-4;
 /// Weight of the mean and spread of ln S over samples, cell by cell.
 const MOMENTS: f64 = 1.0;
-/// How slowly the averaged weights, which ship, follow.
-const AVERAGE: f64 = 0.999;
 /// Steps, as a part of all, after which the critic's verdict counts in full; from half of it on it
 /// begins to count.
 const WARM_UP: f64 = 0.1;
@@ -61,8 +58,6 @@ pub struct Trainer<B: Backend> {
     /// Generator, then encoder.
     model: Tensor<B, 1>,
     model_adam: Adam<B>,
-    /// Moving average of the generator.
-    average: Tensor<B, 1>,
     critic_flat: Tensor<B, 1>,
     critic_adam: Adam<B>,
     vectors: Vec<Tensor<B, 2>>,
@@ -82,8 +77,7 @@ impl<B: Backend> Trainer<B> {
         let generator = generator_layout(&mut rng);
         let encoder = encoder_layout(&mut rng);
         let critic = critic_layout(&mut rng);
-        let average = generator.initial::<B>(device);
-        let model = Tensor::cat(vec![average.clone(), encoder.initial(device)], 0);
+        let model = Tensor::cat(vec![generator.initial(device), encoder.initial(device)], 0);
         let critic_flat = critic.initial::<B>(device);
         let weights = critic.split(&critic_flat);
         let vectors = SPECTRAL.map(|index| Tensor::ones([1, weights[index].dims()[0]], device));
@@ -97,16 +91,15 @@ impl<B: Backend> Trainer<B> {
             encoder,
             critic,
             model,
-            average,
             critic_flat,
             vectors: vectors.to_vec(),
             operator: Operator::new(device),
         }
     }
 
-    /// The averaged generator's matrices.
-    pub fn averaged(&self) -> Vec<Tensor<B, 2>> {
-        self.generator.split(&self.average)
+    /// The generator's matrices.
+    pub fn generator(&self) -> Vec<Tensor<B, 2>> {
+        self.generator.split(&self.model.clone().slice_dim(0, 0..self.generator.len()))
     }
 
     /// Latents as batches hold them: half encoded from `ln_slf`, half from the standard normal. Their
@@ -119,7 +112,7 @@ impl<B: Backend> Trainer<B> {
     ) -> Tensor<B, 2> {
         let [count, ..] = ln_slf.dims();
         let (parts, all) = (self.generator.len(), self.model.dims()[0]);
-        let weights = self.encoder.split(&self.model.clone().slice([parts..all]));
+        let weights = self.encoder.split(&self.model.clone().slice_dim(0, parts..all));
         let [mean, log_variance] = encode(&weights, target.standardise(ln_slf));
         let noise = normal.clone().slice([0..count, 0..LATENT]);
         let prior = normal.slice([count..2 * count, 0..LATENT]);
@@ -183,8 +176,8 @@ impl<B: Backend> Trainer<B> {
         let batch = self.plan.batch;
         let parts = self.generator.len();
         let all = self.model.dims()[0];
-        let mut leaves = self.generator.leaves::<A<B>>(&self.model.clone().slice([0..parts]));
-        leaves.extend(self.encoder.leaves::<A<B>>(&self.model.clone().slice([parts..all])));
+        let mut leaves = self.generator.leaves::<A<B>>(&self.model.clone().slice_dim(0, 0..parts));
+        leaves.extend(self.encoder.leaves::<A<B>>(&self.model.clone().slice_dim(0, parts..all)));
         let (generator, encoder) = leaves.split_at(self.generator.matrices());
 
         let [mean, log_variance] =
@@ -222,11 +215,6 @@ impl<B: Backend> Trainer<B> {
         );
         let rate = cosine(self.plan.rate, progress);
         self.model = self.model_adam.step(self.model.clone(), gradient, rate, self.step);
-        // Early averages would remember the random start.
-        let keep = AVERAGE.min(self.step as f64 / (self.step as f64 + 10.0));
-        self.average =
-            self.average.clone() * keep + self.model.clone().slice([0..parts]) * (1.0 - keep);
-
         let rmse = residual.inner().sqrt() * DB;
         let figures =
             vec![rmse, divergence.inner(), variogram.inner(), moments.inner(), fooled.inner()];
@@ -272,7 +260,6 @@ impl<B: Backend> Trainer<B> {
         store.put("model", &self.model);
         store.put("model.mean", &self.model_adam.mean);
         store.put("model.square", &self.model_adam.square);
-        store.put("average", &self.average);
         store.put("critic", &self.critic_flat);
         store.put("critic.mean", &self.critic_adam.mean);
         store.put("critic.square", &self.critic_adam.square);
@@ -301,7 +288,6 @@ impl<B: Backend> Trainer<B> {
         get("model", &mut trainer.model)?;
         get("model.mean", &mut trainer.model_adam.mean)?;
         get("model.square", &mut trainer.model_adam.square)?;
-        get("average", &mut trainer.average)?;
         get("critic", &mut trainer.critic_flat)?;
         get("critic.mean", &mut trainer.critic_adam.mean)?;
         get("critic.square", &mut trainer.critic_adam.square)?;
@@ -330,40 +316,6 @@ fn cosine(rate: f64, progress: f64) -> f64 {
     rate * (0.02 + 0.98 * part)
 }
 
-/// Runs to the plan's end or until `limit_s` seconds have passed; a line every `every` steps.
-pub fn run<B: Backend>(
-    trainer: &mut Trainer<B>,
-    fields: &Fields<B>,
-    target: &Target<B>,
-    every: u64,
-    limit_s: f64,
-    mut save: impl FnMut(&Trainer<B>) -> Result<()>,
-) -> Result<()> {
-    let start = Instant::now();
-    let (mut printed, mut saved) = (Instant::now(), Instant::now());
-    while trainer.step < trainer.plan.steps && start.elapsed().as_secs_f64() < limit_s {
-        let figures = trainer.advance(fields, target);
-        if trainer.step.is_multiple_of(every) || trainer.step == trainer.plan.steps {
-            let values = figures.into_data().to_vec::<f32>().expect("f32");
-            let ms = printed.elapsed().as_secs_f64() * 1e3 / every as f64;
-            let words =
-                FIGURES.iter().zip(&values).map(|(name, value)| format!("{name} {value:.4}"));
-            let words = words.collect::<Vec<_>>().join("  ");
-            println!("step {}  {words}  {ms:.1} ms", trainer.step);
-            if values.iter().any(|v| !v.is_finite()) {
-                bail!("training diverged at step {}: lower --rate or --adversarial", trainer.step);
-            }
-            printed = Instant::now();
-        }
-        if saved.elapsed().as_secs() > 120 {
-            save(trainer)?;
-            saved = Instant::now();
-        }
-    }
-    println!("stopped at step {} after {:.0} s", trainer.step, start.elapsed().as_secs_f64());
-    save(trainer)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -389,11 +341,7 @@ mod tests {
             (0..2).for_each(|_| drop(trainer.advance(&fields, &target)));
         }
         assert_eq!(whole.step, resumed.step);
-        for (a, b) in [
-            (&whole.model, &resumed.model),
-            (&whole.average, &resumed.average),
-            (&whole.critic_flat, &resumed.critic_flat),
-        ] {
+        for (a, b) in [(&whole.model, &resumed.model), (&whole.critic_flat, &resumed.critic_flat)] {
             assert_eq!(a.to_data(), b.to_data());
         }
         assert!(Trainer::<Flex>::load(PLAN, &path, "narrow", &device).is_err());

@@ -4,6 +4,7 @@ use portolan::score::ScoreError;
 use portolan::{EstimateError, InputError};
 use portolan_io::IoError;
 use portolan_io::picture::PictureError;
+use portolan_paper::ReproduceError;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
@@ -74,6 +75,16 @@ impl From<ScoreError> for Failure {
 impl From<PictureError> for Failure {
     fn from(error: PictureError) -> Self {
         Failure::Input(error.to_string())
+    }
+}
+
+impl From<ReproduceError> for Failure {
+    fn from(error: ReproduceError) -> Self {
+        match error {
+            ReproduceError::Stopped => Failure::Interrupted,
+            error if error.is_input() => Failure::Input(error.to_string()),
+            error => Failure::Run(error.to_string()),
+        }
     }
 }
 

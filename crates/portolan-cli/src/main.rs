@@ -73,7 +73,9 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Plot(args) => commands::plot::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Convert(args) => commands::convert::run(&args),
+        Command::Reproduce(args) => commands::reproduce::run(&args),
         Command::Methods(args) => commands::methods::run(&args),
+        Command::Bound(args) => commands::bound::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
     }
 }

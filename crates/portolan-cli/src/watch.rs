@@ -2,9 +2,9 @@
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use portolan::Progress;
 
 use crate::failure::Failure;
@@ -51,7 +51,39 @@ pub fn watched<T>(name: &str, job: impl FnOnce(&Progress<'_>) -> T) -> T {
         bar.set_position((1000.0 * fraction) as u64);
         !INTERRUPTED.load(Ordering::Relaxed)
     };
-    let result = job(&Progress::new(&callback));
+    let began = Instant::now();
+    let clock = || began.elapsed().as_secs_f64();
+    let result = job(&Progress::new(&callback).with_clock(&clock));
+    bar.finish_and_clear();
+    result
+}
+
+/// Runs a job of many parts under a bar that counts them; the job is handed what to call when a
+/// part is done (parts done, parts in all, seconds left) and what to ask whether to go on.
+pub fn counted<T>(
+    name: &str,
+    job: impl FnOnce(&(dyn Fn(usize, usize, Option<f64>) + Sync), &(dyn Fn() -> bool + Sync)) -> T,
+) -> T {
+    let bar = if std::io::stderr().is_terminal() {
+        let bar = ProgressBar::new(1);
+        let style = "{spinner} {msg} [{bar:30}] {pos}/{len} {elapsed}, {prefix} left";
+        bar.set_style(ProgressStyle::with_template(style).expect("the template is valid"));
+        bar.set_message(name.to_string());
+        bar.set_prefix("?");
+        bar.enable_steady_tick(Duration::from_millis(120));
+        bar
+    } else {
+        ProgressBar::hidden()
+    };
+    let tell = |done: usize, total: usize, left: Option<f64>| {
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+        if let Some(seconds) = left {
+            bar.set_prefix(HumanDuration(Duration::from_secs_f64(seconds)).to_string());
+        }
+    };
+    let go_on = || !INTERRUPTED.load(Ordering::Relaxed);
+    let result = job(&tell, &go_on);
     bar.finish_and_clear();
     result
 }

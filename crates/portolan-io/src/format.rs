@@ -13,7 +13,7 @@ use crate::options::{Content, Loaded, ReadOptions, WriteOptions};
 use crate::output::write_file;
 use crate::store::{MAX_BYTES, Store};
 use crate::table::Table;
-use crate::{map_arrays, mat5, mat5_write, npz, readings_arrays, table_write};
+use crate::{mannheim, map_arrays, mat5, mat5_write, npz, readings_arrays, table_write};
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub enum Format {
     Mat5,
     /// MATLAB version 7.3, which is HDF5.
     Mat73,
+    /// Scans of a Wi-Fi survey, line by line, plain or packed; see [`crate::mannheim`].
+    Trace,
 }
 
 impl Format {
@@ -50,12 +52,15 @@ impl std::fmt::Display for Format {
             Format::Csv => "csv",
             Format::Mat5 => "mat v5",
             Format::Mat73 => "mat v7.3",
+            Format::Trace => "trace",
         })
     }
 }
 
 /// A map has no sensors, even where it has gaps.
 const MAP_INSTEAD: &str = "holds a map, expected readings: take some of it with `portolan sense`";
+
+const READINGS_INSTEAD: &str = "holds readings, expected a map";
 
 /// Which of the two a caller can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +85,7 @@ pub fn read_map(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<
     let parsed = detect(path, &bytes).and_then(|f| parse(f, &bytes, options, Want::Map));
     match parsed.map_err(|problem| problem.in_file(path))? {
         Loaded { value: Content::Map(value), warnings } => Ok(Loaded { value, warnings }),
-        _ => Err(Problem::new("holds readings, expected a map").in_file(path)),
+        _ => Err(Problem::new(READINGS_INSTEAD).in_file(path)),
     }
 }
 
@@ -108,7 +113,7 @@ pub fn write_map(path: impl AsRef<Path>, map: &RadioMap, options: &WriteOptions)
             mat5_write::check(&fields).map_err(|p| p.in_target(path))?;
             write_file(path, options.force, |out| mat5_write::write(&fields, out))
         }
-        Format::Csv => {
+        Format::Csv | Format::Trace => {
             table_write::check_map(map, options.unit).map_err(|p| p.in_target(path))?;
             write_file(path, options.force, |out| table_write::write_map(map, options.unit, out))
         }
@@ -129,7 +134,7 @@ pub fn write_readings(
             mat5_write::check(&fields).map_err(|p| p.in_target(path))?;
             write_file(path, options.force, |out| mat5_write::write(&fields, out))
         }
-        Format::Csv => {
+        Format::Csv | Format::Trace => {
             let unit = options.unit;
             table_write::check_readings(readings, unit).map_err(|p| p.in_target(path))?;
             write_file(path, options.force, |out| table_write::write_readings(readings, unit, out))
@@ -162,6 +167,9 @@ pub(crate) fn contents(path: &Path) -> Result<Vec<u8>> {
 pub(crate) fn detect(path: &Path, bytes: &[u8]) -> Check<Format> {
     if bytes.is_empty() {
         return Err(Problem::new("is empty, expected readings or a map"));
+    }
+    if mannheim::is_trace(bytes) {
+        return Ok(Format::Trace);
     }
     if bytes.starts_with(b"PK") {
         return Ok(Format::Npz);
@@ -207,6 +215,13 @@ pub(crate) fn parse(
         };
         return Ok(Loaded { value, warnings });
     }
+    if format == Format::Trace {
+        if want == Want::Map {
+            return Err(Problem::new(READINGS_INSTEAD));
+        }
+        let readings = mannheim::readings(bytes, options, &mut warnings)?;
+        return Ok(Loaded { value: Content::Readings(readings), warnings });
+    }
     let mut store = open_store(format, bytes)?;
     let value = from_arrays(store.as_mut(), options, want, &mut warnings)?;
     Ok(Loaded { value, warnings })
@@ -222,7 +237,7 @@ pub(crate) fn open_store<'a>(format: Format, bytes: &'a [u8]) -> Check<Box<dyn S
         Format::Mat73 => Err(Problem::new(
             "is a MATLAB 7.3 file, which this build does not read: save it by save -v7",
         )),
-        Format::Csv => Err(Problem::new("is a table, expected arrays")),
+        Format::Csv | Format::Trace => Err(Problem::new("is a table, expected arrays")),
     }
 }
 
@@ -240,7 +255,7 @@ fn from_arrays(
         Want::Readings => is_readings || !is_map,
     };
     match (readings, want) {
-        (true, Want::Map) => Err(Problem::new("holds readings, expected a map")),
+        (true, Want::Map) => Err(Problem::new(READINGS_INSTEAD)),
         (false, Want::Readings) => Err(Problem::new(MAP_INSTEAD)),
         (true, _) => readings_arrays::read(store, options, warnings).map(Content::Readings),
         (false, _) => map_arrays::read(store, options, warnings).map(Content::Map),

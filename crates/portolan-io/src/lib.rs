@@ -1,10 +1,11 @@
-//! Radio readings and maps to and from files (npz, csv, mat), and pictures of them.
+//! Radio readings and maps to and from files (npz, csv, mat, Wi-Fi traces), and pictures of them.
 
 mod authors;
 mod columns;
 mod error;
 mod format;
 mod lines;
+pub mod mannheim;
 mod map_arrays;
 mod mat5;
 mod mat5_write;
@@ -16,6 +17,7 @@ mod number;
 mod options;
 mod output;
 pub mod picture;
+pub mod radiogat;
 mod readings_arrays;
 mod store;
 mod summary;

@@ -1,7 +1,7 @@
 //! Maps from and to named arrays: Portolan's own names, the authors' names, or one named array.
 
-use ndarray::{Array2, Array3, ArrayD, ArrayView2, ArrayView3, Axis};
-use portolan::{Factors, Grid, RadioMap};
+use ndarray::{Array1, Array3, ArrayD, ArrayView2, ArrayView3, Axis};
+use portolan::{Exponent, Factors, Grid, RadioMap};
 
 use crate::authors;
 use crate::error::{Check, Problem, quoted, shown};
@@ -187,18 +187,44 @@ fn attach(map: RadioMap, store: &mut dyn Store) -> Check<RadioMap> {
     let emitters = match store.find("emitters")? {
         // MATLAB keeps an empty list as 0 x 0.
         Some(array) if array.is_empty() => Vec::new(),
-        Some(array) => positions(matrix("emitters", array, "emitters x 2 (row, col)")?)?,
+        Some(array) => pairs("emitters", array, f64::NEG_INFINITY)?,
         None => Vec::new(),
     };
+    let emitter_se = match store.find("emitter_se")? {
+        Some(array) => pairs("emitter_se", array, 0.0)?,
+        None => Vec::new(),
+    };
+    let exponents = exponents(store)?;
     let map = map.with_frequencies(frequencies(store)?)?.with_spread_db(spread)?;
-    Ok(map.with_emitters(emitters))
+    let map = map.with_emitters(emitters);
+    Ok(map.with_emitter_se(emitter_se)?.with_exponents(exponents)?)
 }
 
-fn positions(array: Array2<f64>) -> Check<Vec<[f64; 2]>> {
-    if array.ncols() != 2 || array.iter().any(|v| !v.is_finite()) {
+fn exponents(store: &mut dyn Store) -> Check<Vec<Exponent>> {
+    let Some(array) = store.find("exponent")? else { return Ok(Vec::new()) };
+    let values = vector("exponent", array)?;
+    let errors = match store.find("exponent_se")? {
+        Some(array) => vector("exponent_se", array)?,
+        None => vec![f64::NAN; values.len()],
+    };
+    let wrong = values.iter().any(|v| !v.is_finite()) || errors.iter().any(|e| *e < 0.0);
+    if errors.len() != values.len() || wrong {
+        let (found, expected) = (errors.len(), values.len());
+        return Err(Problem::new(format!(
+            "arrays 'exponent' and 'exponent_se' hold {expected} and {found} numbers: expected a \
+             finite exponent and its standard error per emitter"
+        )));
+    }
+    Ok(values.into_iter().zip(errors).map(|(value, se)| Exponent { value, se }).collect())
+}
+
+fn pairs(name: &str, array: ArrayD<f64>, least: f64) -> Check<Vec<[f64; 2]>> {
+    let array = matrix(name, array, "emitters x 2 (row, col)")?;
+    if array.ncols() != 2 || array.iter().any(|v| !v.is_finite() || *v < least) {
         let shape = array.shape();
         return Err(Problem::new(format!(
-            "array 'emitters' of shape {shape:?}: expected a finite row and col per emitter"
+            "array '{name}' of shape {shape:?}: expected a finite row and col per emitter{}",
+            if least == 0.0 { ", 0 or more" } else { "" }
         )));
     }
     Ok(array.rows().into_iter().map(|row| [row[0], row[1]]).collect())
@@ -237,6 +263,17 @@ pub(crate) fn shared_fields(map: &RadioMap) -> Vec<Field<'_>> {
     if !map.emitters().is_empty() {
         let positions = ndarray::aview2(map.emitters());
         fields.push(Field::real("emitters", positions.into_dyn().into()));
+    }
+    if !map.emitter_se().is_empty() {
+        let errors = ndarray::aview2(map.emitter_se());
+        fields.push(Field::real("emitter_se", errors.into_dyn().into()));
+    }
+    if !map.exponents().is_empty() {
+        let of = |part: fn(&Exponent) -> f64| {
+            map.exponents().iter().map(part).collect::<Array1<f64>>().into_dyn()
+        };
+        fields.push(Field::real("exponent", of(|e| e.value).into()));
+        fields.push(Field::real("exponent_se", of(|e| e.se).into()));
     }
     if let Some(freq_hz) = map.freq_hz() {
         fields.push(Field::vector("freq_hz", freq_hz));

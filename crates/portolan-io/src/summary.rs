@@ -58,7 +58,7 @@ pub struct Summary {
     /// Emitters whose position is given.
     pub emitters: usize,
     pub has_spread: bool,
-    /// The arrays of the file; none for a table.
+    /// The arrays of the file; none for a table or a trace.
     pub arrays: Vec<ArraySummary>,
     pub warnings: Vec<String>,
 }
@@ -72,7 +72,7 @@ pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Summary>
     let format = detect(path, &bytes).map_err(in_file)?;
     let mut arrays = Vec::new();
     let mut known = true;
-    if format != Format::Csv {
+    if !matches!(format, Format::Csv | Format::Trace) {
         let store = open_store(format, &bytes).map_err(in_file)?;
         known = crate::map_arrays::is_map(store.as_ref(), options)
             || crate::readings_arrays::is_readings(store.as_ref());

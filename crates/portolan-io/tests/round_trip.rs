@@ -1,7 +1,7 @@
 //! What is written is read back: every format, with gaps, levels, factors and spread.
 
 use ndarray::{Array2, Array3};
-use portolan::{Cell, Factors, Grid, Quantiser, RadioMap, Readings, Values};
+use portolan::{Cell, Exponent, Factors, Grid, Quantiser, RadioMap, Readings, Values};
 use portolan_io::{
     Content, ReadOptions, Unit, WriteOptions, read, read_map, read_readings, write_map,
     write_readings,
@@ -45,7 +45,13 @@ fn factored(seed: u64, rows: usize, cols: usize, bands: usize, emitters: usize) 
     let psd = Array2::from_shape_fn((emitters, bands), |(r, k)| noise(!seed, r * bands + k));
     let map = RadioMap::factored(grid, Factors { slf, psd }).unwrap();
     let places = (0..emitters).map(|r| [r as f64 + 0.5, -1.0]).collect();
-    map.with_frequencies(frequencies(seed, bands)).unwrap().with_emitters(places)
+    let map = map.with_frequencies(frequencies(seed, bands)).unwrap().with_emitters(places);
+    if seed.is_multiple_of(3) {
+        return map;
+    }
+    let errors = (0..emitters).map(|r| [0.25, r as f64]).collect();
+    let exponents = (0..emitters).map(|r| Exponent { value: r as f64, se: 0.5 }).collect();
+    map.with_emitter_se(errors).unwrap().with_exponents(exponents).unwrap()
 }
 
 fn readings(seed: u64, rows: usize, cols: usize, bands: usize, quantised: bool) -> Readings {

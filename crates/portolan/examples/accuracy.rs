@@ -61,7 +61,8 @@ fn main() -> Result<(), Failure> {
             let (name, options) = method.split_once(':').unwrap_or((method, ""));
             let options = options.split(',').filter_map(|o| o.split_once('='));
             let estimator = build(name, options.map(|(k, v)| (k.into(), v.into())))?;
-            let context = Context { emitters: Emitters::Count(assumed), seed };
+            let context =
+                Context { emitters: Emitters::Count(assumed), seed, ..Context::default() };
             let start = Instant::now();
             let estimate = estimator.estimate(&readings, &context, &Progress::silent())?;
             let seconds = start.elapsed().as_secs_f64();

@@ -10,8 +10,8 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use portolan::estimate::{Context, Emitters, Oracle, Progress, build};
-use portolan::score::score;
+use portolan::estimate::{Context, Emitters, Progress, build};
+use portolan::score::{coverage_unmeasured, score};
 use portolan::sense::{Layout, Quantising, Sensing, sense};
 use portolan::simulate::{Scenario, simulate};
 use portolan::{Estimator, Grid, RadioMap, quantiser};
@@ -89,24 +89,29 @@ fn main() -> Result<(), Failure> {
             };
             let readings = sense(&truth, &sensing)?;
             let assumed = if auto { Emitters::Auto } else { Emitters::Count(emitters as usize) };
-            let context = Context { emitters: assumed, seed };
+            let context = Context { emitters: assumed, seed, truth: Some(&truth), start: None };
             for (name, figures) in names.iter().zip(&mut figures) {
                 let estimator: Box<dyn Estimator> = match name.as_str() {
-                    "oracle" => Box::new(Oracle::new(truth.clone(), xc)?),
+                    "oracle" => build(name, [("decorrelation".into(), xc.to_string())])?,
                     "field" => build("field", options.clone())?,
                     name => build(name, [])?,
                 };
                 let start = Instant::now();
                 let estimate = estimator.estimate(&readings, &context, &Progress::silent())?;
                 let seconds = start.elapsed().as_secs_f64();
-                let score = score(&estimate.map, &truth, None)?;
+                let map = &estimate.map;
+                let score = score(map, &truth, None)?;
                 figures.push(Figures {
                     ssim: score.ssim.unwrap_or(f64::NAN),
                     rmse_db: score.rmse_db,
-                    coverage: score.coverage_90.unwrap_or(f64::NAN),
+                    coverage: coverage_unmeasured(map, &truth, score.offset, readings.cells())
+                        .unwrap_or(f64::NAN),
                     seconds,
                 });
                 if name == "field" {
+                    if settings.contains_key("each") {
+                        estimate.notes.iter().for_each(|note| println!("  {note}"));
+                    }
                     errors.extend(position_errors(&truth, &estimate.map));
                 }
             }

@@ -23,9 +23,11 @@
 
 pub mod adam;
 pub mod advise;
+pub mod bound;
 pub mod decoder;
 pub mod error;
 pub mod estimate;
+pub mod findings;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod gaussian_process;
@@ -44,6 +46,7 @@ pub mod unmix;
 
 pub use error::{EstimateError, InputError};
 pub use estimate::{Context, Emitters, Estimate, Estimator, Progress};
+pub use findings::{EmitterFinding, Exponent, Occupancy};
 pub use grid::{Cell, Grid};
 pub use link::Link;
 pub use map::{Factors, RadioMap};

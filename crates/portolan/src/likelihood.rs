@@ -215,6 +215,12 @@ impl Probit {
         probit
     }
 
+    /// As [`Probit::new`], for means that are themselves uncertain by `deviation`.
+    pub fn widened(quantiser: &Quantiser, deviation: f64) -> Self {
+        let probit = Self::new(quantiser);
+        Self { sigma: probit.sigma.hypot(deviation), ..probit }
+    }
+
     /// The deviation in use, floor included.
     pub fn sigma(&self) -> f64 {
         self.sigma

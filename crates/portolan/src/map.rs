@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use ndarray::{Array2, Array3, ArrayView3, Axis};
 
 use crate::error::InputError;
+use crate::findings::Exponent;
 use crate::grid::{Cell, Grid};
 
 /// A map as a sum over emitters of spatial loss field (SLF) times power spectral density (PSD):
@@ -32,6 +33,8 @@ pub struct RadioMap {
     freq_hz: Option<Vec<f64>>,
     spread_db: Option<Array3<f64>>,
     emitters: Vec<[f64; 2]>,
+    emitter_se: Vec<[f64; 2]>,
+    exponents: Vec<Exponent>,
 }
 
 impl RadioMap {
@@ -81,7 +84,15 @@ impl RadioMap {
     }
 
     fn new(grid: Grid, power: Power) -> Self {
-        Self { grid, power, freq_hz: None, spread_db: None, emitters: Vec::new() }
+        Self {
+            grid,
+            power,
+            freq_hz: None,
+            spread_db: None,
+            emitters: Vec::new(),
+            emitter_se: Vec::new(),
+            exponents: Vec::new(),
+        }
     }
 
     /// Attaches the centre frequency of every band.
@@ -113,6 +124,33 @@ impl RadioMap {
         self
     }
 
+    /// Attaches the standard errors of the positions in cells, one pair per emitter or none at all.
+    pub fn with_emitter_se(mut self, emitter_se: Vec<[f64; 2]>) -> Result<Self, InputError> {
+        self.check_per_emitter("emitter_se", emitter_se.len(), &[2])?;
+        self.emitter_se = emitter_se;
+        Ok(self)
+    }
+
+    /// Attaches path-loss exponents, one per emitter or none at all.
+    pub fn with_exponents(mut self, exponents: Vec<Exponent>) -> Result<Self, InputError> {
+        self.check_per_emitter("exponent", exponents.len(), &[])?;
+        self.exponents = exponents;
+        Ok(self)
+    }
+
+    fn check_per_emitter(
+        &self,
+        what: &'static str,
+        found: usize,
+        rest: &[usize],
+    ) -> Result<(), InputError> {
+        if found == 0 || found == self.emitters.len() {
+            return Ok(());
+        }
+        let shape = |count: usize| [&[count], rest].concat();
+        Err(InputError::Shape { what, found: shape(found), expected: shape(self.emitters.len()) })
+    }
+
     pub fn grid(&self) -> Grid {
         self.grid
     }
@@ -135,6 +173,16 @@ impl RadioMap {
     /// Emitter positions as row, column; empty where unknown.
     pub fn emitters(&self) -> &[[f64; 2]] {
         &self.emitters
+    }
+
+    /// Standard errors of the positions in cells; empty where unknown.
+    pub fn emitter_se(&self) -> &[[f64; 2]] {
+        &self.emitter_se
+    }
+
+    /// Path-loss exponents; empty where unknown.
+    pub fn exponents(&self) -> &[Exponent] {
+        &self.exponents
     }
 
     /// The factors, where the map is kept that way.

@@ -5,6 +5,7 @@ use ndarray::{Array2, ArrayView2, Axis};
 use rayon::prelude::*;
 use thiserror::Error;
 
+use crate::grid::Cell;
 use crate::link::{DB_PER_NEPER, Link};
 use crate::map::RadioMap;
 
@@ -201,6 +202,33 @@ pub fn score(
     })
 }
 
+/// Share of entries within 1.645 standard deviations over the cells that no sensor measured; None
+/// where the estimate has no spread or no such cell. `offset` is that of a [`Score`].
+pub fn coverage_unmeasured(
+    estimate: &RadioMap,
+    truth: &RadioMap,
+    offset: f64,
+    measured: &[Cell],
+) -> Option<f64> {
+    let (spread, link) = (estimate.spread_db()?, Link::new(offset));
+    let counts: Vec<(usize, usize)> = (0..truth.bands())
+        .into_par_iter()
+        .map(|k| {
+            let mut spread = spread.index_axis(Axis(2), k).to_owned();
+            // Without a spread an entry is not judged.
+            for cell in measured {
+                if let Some(s) = spread.get_mut([cell.row, cell.col]) {
+                    *s = 0.0;
+                }
+            }
+            let sums = compare_band(&estimate.band(k), &truth.band(k), Some(&spread), link);
+            (sums.judged, sums.covered)
+        })
+        .collect();
+    let (judged, covered) = counts.iter().fold((0, 0), |(j, c), more| (j + more.0, c + more.1));
+    (judged > 0).then(|| covered as f64 / judged as f64)
+}
+
 /// The link that suits a whole map: from a sample of at most about a million entries.
 pub fn choose_link(map: &RadioMap) -> Link {
     let step = (map.grid().cells() * map.bands() / (1 << 20)).max(1);
@@ -334,5 +362,15 @@ mod tests {
         assert_eq!(score(&wide, &a, Some(1e-30)).unwrap().coverage_90, Some(1.0));
         let narrow = stronger.with_spread_db(spread(1.0)).unwrap();
         assert_eq!(score(&narrow, &a, Some(1e-30)).unwrap().coverage_90, Some(0.0));
+        // Right only where a sensor stands: of no use elsewhere.
+        let mut uneven = Array3::from_elem((20, 16, 8), 1.0);
+        uneven.slice_mut(ndarray::s![3, 4, ..]).fill(9.0);
+        let uneven = narrow.with_spread_db(Some(uneven)).unwrap();
+        assert!(score(&uneven, &a, Some(1e-30)).unwrap().coverage_90.unwrap() > 0.0);
+        let beyond = |cells: &[Cell]| coverage_unmeasured(&uneven, &a, 1e-30, cells);
+        assert_eq!(beyond(&[Cell::new(3, 4)]), Some(0.0));
+        assert_eq!(beyond(&[]), score(&uneven, &a, Some(1e-30)).unwrap().coverage_90);
+        let all: Vec<Cell> = (0..320).map(|i| a.grid().cell(i)).collect();
+        assert_eq!(beyond(&all), None);
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use ndarray::Array2;
 use portolan::advise::{Advice, Process, advise, mean_variance};
+use portolan::estimate::method;
 use portolan::{Context, Estimate, Grid, RadioMap, Readings};
 use portolan_io::picture::{ColourMap, Figure, HeatPanel, Key, Panel, Sensor};
 use portolan_io::{check_output, write_bytes};
@@ -17,9 +18,6 @@ use crate::failure::Failure;
 use crate::output::{emit, emit_json, say, table, warn};
 use crate::watch::{check_interrupt, set_threads, watched};
 use trial::{Step, trial};
-
-/// The methods whose maps have a spread; auto has one where it chooses kriging.
-const WITH_SPREAD: [&str; 3] = ["kriging", "field", "auto"];
 
 pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
     set_threads(args.threads)?;
@@ -70,11 +68,9 @@ fn check_request(args: &AdviseArgs) -> Result<(), Failure> {
             return Err(Failure::input(format!("{option} 0: it takes 1 or more")));
         }
     }
-    portolan::estimate::build(&args.method, args.settings.clone())?;
-    if !WITH_SPREAD.contains(&args.method.as_str()) {
-        return Err(no_spread(&args.method));
-    }
-    Ok(())
+    let method = method(&args.method)?;
+    method.build(args.settings.clone())?;
+    if method.gives_spread { Ok(()) } else { Err(no_spread(&args.method)) }
 }
 
 fn no_spread(method: &str) -> Failure {
@@ -112,7 +108,7 @@ impl Adviser<'_> {
     /// The estimate, its spread unknown where the truth is.
     fn estimate(&self, readings: &Readings) -> Result<Estimate, Failure> {
         let AdviseArgs { method, settings, emitters, seed, .. } = self.args;
-        let context = Context { emitters: *emitters, seed: *seed };
+        let context = Context { emitters: *emitters, seed: *seed, truth: self.truth, start: None };
         let (mut estimate, _) = timed_estimate(method, settings.clone(), readings, &context)?;
         let mut spread = estimate.map.spread_db().ok_or_else(|| no_spread(method))?.clone();
         if let Some(truth) = self.truth {

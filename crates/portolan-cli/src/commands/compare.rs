@@ -1,6 +1,6 @@
 //! `portolan compare`: several methods on the same readings.
 
-use portolan::score::score;
+use portolan::score::{coverage_unmeasured, score};
 use portolan::{Context, estimate};
 use serde_json::{Value, json};
 
@@ -21,7 +21,8 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let options = options_for(&[&args.readings, &args.truth], &args.read.options())?;
     let readings = load_readings(&args.readings, &options[0])?;
     let truth = load_map(&args.truth, &options[1])?;
-    let context = Context { emitters: args.emitters, seed: args.seed };
+    let context =
+        Context { emitters: args.emitters, seed: args.seed, truth: Some(&truth), start: None };
     let (mut rows, mut objects) = (Vec::new(), Vec::new());
     for ((name, settings), label) in methods.iter().zip(&args.methods) {
         let (estimate, seconds) = timed_estimate(name, settings.clone(), &readings, &context)
@@ -29,16 +30,19 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         warn(&estimate.notes);
         let score = score(&estimate.map, &truth, args.offset)
             .map_err(|error| Failure::from(error).about(&args.truth))?;
+        let unmeasured = coverage_unmeasured(&estimate.map, &truth, score.offset, readings.cells());
         rows.push(vec![
             label.clone(),
             figure(score.ssim, 4),
             figure(score.ssim_strict, 4),
             format!("{:.3}", score.rmse_db),
             figure(score.coverage_90.map(|c| 100.0 * c), 1),
+            figure(unmeasured.map(|c| 100.0 * c), 1),
             format!("{:.3}", seconds.total),
         ]);
         let mut object = as_json(&score);
         object["method"] = json!(label);
+        object["coverage_90_unmeasured"] = json!(unmeasured);
         object["seconds"] = json!(seconds.fit);
         object["total_seconds"] = json!(seconds.total);
         objects.push(object);
@@ -46,7 +50,8 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     if args.json {
         return emit_json(&Value::Array(objects));
     }
-    emit(&table(&["method", "SSIM", "strict", "rmse dB", "cover %", "seconds"], &rows))
+    let header = ["method", "SSIM", "strict", "rmse dB", "cover %", "unmeasured %", "seconds"];
+    emit(&table(&header, &rows))
 }
 
 type MethodSettings = (String, Vec<(String, String)>);

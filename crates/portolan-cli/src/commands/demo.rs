@@ -27,7 +27,11 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     let truth = watched("simulating", |_| simulate(&scenario))?;
     let readings = sense(&truth, &Sensing::exact(Layout::Fraction(0.1), args.seed))?;
 
-    let context = Context { emitters: Emitters::Count(scenario.emitters), seed: args.seed };
+    let context = Context {
+        emitters: Emitters::Count(scenario.emitters),
+        seed: args.seed,
+        ..Context::default()
+    };
     let (mut rows, mut estimates) = (Vec::new(), Vec::new());
     for method in TOUR {
         let (estimate, seconds) = timed_estimate(method, [], &readings, &context)?;

@@ -19,11 +19,26 @@ fn as_json(method: &Method) -> Value {
         .options()
         .map(|o| json!({ "name": o.name, "default": o.default, "takes": o.takes }))
         .collect();
-    json!({ "name": method.name, "summary": method.summary, "options": options })
+    json!({
+        "name": method.name,
+        "summary": method.summary,
+        "gives_spread": method.gives_spread,
+        "needs_truth": method.needs_truth,
+        "takes_start": method.takes_start,
+        "options": options,
+    })
 }
 
 fn as_text(method: &Method) -> String {
-    let mut lines = vec![format!("{}: {}", method.name, method.summary)];
+    let remarks = [
+        (method.gives_spread, "spread"),
+        (method.takes_start, "--start"),
+        (method.needs_truth, "for experiments: needs --truth"),
+    ];
+    let remarks: Vec<&str> = remarks.iter().filter(|r| r.0).map(|r| r.1).collect();
+    let remarks =
+        if remarks.is_empty() { String::new() } else { format!(" [{}]", remarks.join(", ")) };
+    let mut lines = vec![format!("{}: {}{remarks}", method.name, method.summary)];
     for option in method.options() {
         lines.push(format!("    {:<14} {}", option.name, option.takes));
         lines.push(format!("    {:<14} default: {}", "", option.default));

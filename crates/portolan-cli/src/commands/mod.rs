@@ -1,6 +1,7 @@
 //! One file per command, and the steps several of them share.
 
 pub mod advise;
+pub mod bound;
 pub mod compare;
 pub mod completions;
 pub mod convert;
@@ -9,6 +10,7 @@ pub mod estimate;
 pub mod inspect;
 pub mod methods;
 pub mod plot;
+pub mod reproduce;
 pub mod score;
 pub mod sense;
 pub mod simulate;
@@ -92,7 +94,7 @@ fn timed_estimate(
     method: &str,
     settings: impl IntoIterator<Item = (String, String)>,
     readings: &Readings,
-    context: &Context,
+    context: &Context<'_>,
 ) -> Result<(Estimate, Seconds), Failure> {
     let estimator = build(method, settings)?;
     let start = Instant::now();

@@ -66,15 +66,15 @@ fn factors(args: &PlotArgs, map: &RadioMap, truth: Option<&RadioMap>) -> Result<
     let missing = |path: &Path| {
         Failure::input(format!("{}: holds no factors (slf and psd) to draw", path.display()))
     };
-    let factors = map.factors().ok_or_else(|| missing(&args.map))?;
-    let truth = match (truth, &args.truth) {
-        (Some(truth), Some(path)) => Some(truth.factors().ok_or_else(|| missing(path))?),
-        _ => None,
-    };
+    for (map, path) in [(Some(map), Some(&args.map)), (truth, args.truth.as_ref())] {
+        if let (Some(map), Some(path)) = (map, path) {
+            map.factors().ok_or_else(|| missing(path))?;
+        }
+    }
     let Some(output) = &args.output else {
         return Err(Failure::input("--factors draws a picture: name it with -o"));
     };
-    let picture = factors_figure(factors, map.grid(), map.freq_hz(), truth)?;
+    let picture = factors_figure(map, truth)?;
     save(output, &picture, args.force)
 }
 

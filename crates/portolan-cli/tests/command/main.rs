@@ -4,12 +4,16 @@
 mod advise;
 mod bad_files;
 mod bad_requests;
+mod bound;
 mod damaged;
 mod demo;
+mod emitters;
 mod formats;
 mod npz;
+mod reproduce;
 mod same_bytes;
 mod signals;
 mod support;
 mod surveys;
 mod tour;
+mod trace;

@@ -84,11 +84,7 @@ impl Canvas {
     }
 
     pub fn fill_rect(&mut self, x: i64, y: i64, width: i64, height: i64, colour: Rgb) {
-        for y in y.max(0)..(y + height).min(self.height as i64) {
-            for x in x.max(0)..(x + width).min(self.width as i64) {
-                self.blend(x, y, colour, 1.0);
-            }
-        }
+        self.tint(x, y, width, height, colour, 1.0);
     }
 
     /// A frame one pixel wide, drawn just outside the given rectangle.
@@ -122,6 +118,45 @@ impl Canvas {
         self.shape((cx, cy, cx, cy), radius + width, colour, |x, y| {
             ((x - cx).hypot(y - cy) - radius).abs() - width / 2.0
         });
+    }
+
+    /// The outline of an ellipse with half axes along x and y, left out where outside `clip`
+    /// (left, top, right, bottom).
+    pub fn ellipse(
+        &mut self,
+        centre: (f64, f64),
+        (rx, ry): (f64, f64),
+        width: f64,
+        clip: (f64, f64, f64, f64),
+        colour: Rgb,
+    ) {
+        let (cx, cy) = centre;
+        let (rx, ry) = (rx.max(0.5), ry.max(0.5));
+        let (left, top, right, bottom) = clip;
+        let bounds =
+            ((cx - rx).max(left), (cy - ry).max(top), (cx + rx).min(right), (cy + ry).min(bottom));
+        self.shape(bounds, width, colour, |x, y| {
+            if x < left || x > right || y < top || y > bottom {
+                return 1.0;
+            }
+            // Distance to first order: the implicit function over the length of its gradient.
+            let (u, v) = ((x - cx) / rx, (y - cy) / ry);
+            let level = u.hypot(v);
+            if level == 0.0 {
+                return rx.min(ry) - width / 2.0;
+            }
+            let slope = (u / rx).hypot(v / ry);
+            (level * (level - 1.0) / slope).abs() - width / 2.0
+        });
+    }
+
+    /// Mixes a colour into a rectangle.
+    pub fn tint(&mut self, x: i64, y: i64, width: i64, height: i64, colour: Rgb, share: f64) {
+        for y in y.max(0)..(y + height).min(self.height as i64) {
+            for x in x.max(0)..(x + width).min(self.width as i64) {
+                self.blend(x, y, colour, share);
+            }
+        }
     }
 
     /// A diagonal cross whose strokes reach `arm` pixels along each axis.
@@ -189,11 +224,22 @@ mod tests {
     }
 
     #[test]
+    fn an_ellipse_is_a_line_that_keeps_inside_its_clip() {
+        let mut canvas = Canvas::new(41, 31);
+        canvas.ellipse((20.5, 15.5), (15.0, 8.0), 2.0, (0.0, 0.0, 30.0, 31.0), [0; 3]);
+        assert_eq!(canvas.pixel(20, 15), WHITE);
+        assert_eq!(canvas.pixel(5, 15), [0; 3]);
+        assert_eq!(canvas.pixel(20, 7), [0; 3]);
+        assert_eq!(canvas.pixel(35, 15), WHITE, "outside the clip");
+    }
+
+    #[test]
     fn shapes_may_leave_the_canvas_or_be_nowhere() {
         let mut canvas = Canvas::new(5, 4);
         canvas.line((-1e9, 2.0), (1e9, 2.0), 1.0, [0; 3]);
         canvas.cross((-3.0, 80.0), 5.0, 2.0, [0; 3]);
         canvas.ring((f64::NAN, 1.0), 5.0, 2.0, [0; 3]);
+        canvas.ellipse((2.0, f64::NAN), (3.0, 1e9), 2.0, (0.0, 0.0, 5.0, 4.0), [0; 3]);
         canvas.fill_rect(-5, -5, 6, 6, [9; 3]);
         assert_eq!(canvas.pixel(0, 0), [9; 3]);
         assert_eq!(canvas.pixel(4, 0), WHITE);

@@ -1,12 +1,12 @@
 //! A figure of a map taken apart: where each emitter is heard, and at which frequencies.
 
 use ndarray::{ArrayView1, Axis};
-use portolan::{Factors, Grid};
+use portolan::{Factors, Grid, Occupancy, RadioMap};
 
 use super::field::{decibels, robust_limits};
 use super::figure::Figure;
 use super::heat::HeatPanel;
-use super::lines::{Curve, LinePanel};
+use super::lines::{Bar, Curve, LinePanel};
 use super::{Picture, PictureError};
 
 const MOST_EMITTERS: usize = 8;
@@ -18,32 +18,34 @@ const WIDEST_DB: f64 = 80.0;
 ///
 /// An SLF and its PSD are known only up to a factor between them, and emitters only up to their
 /// order. Here a PSD has peak 1 and the SLF carries the power in the strongest band; emitters are
-/// matched by likeness of their PSDs, and those without a counterpart come last.
-pub fn factors_figure(
-    factors: &Factors,
-    grid: Grid,
-    freq_hz: Option<&[f64]>,
-    truth: Option<&Factors>,
-) -> Result<Picture, PictureError> {
-    check("the factors", factors, grid, factors.psd.ncols())?;
-    let bands = factors.psd.ncols();
+/// matched by likeness of their PSDs, and those without a counterpart come last. Places, their
+/// 90 % ellipses and exponents are shown where the map knows them; bars mark occupied bands.
+pub fn factors_figure(map: &RadioMap, truth: Option<&RadioMap>) -> Result<Picture, PictureError> {
+    let grid = map.grid();
+    let factors = map.factors().ok_or(PictureError::NoFactors("the map"))?;
     if let Some(truth) = truth {
-        check("the true factors", truth, grid, bands)?;
+        let shape = |map: &RadioMap| vec![map.grid().rows(), map.grid().cols(), map.bands()];
+        let (found, expected) = (shape(truth), shape(map));
+        if found != expected {
+            let what = "the truth (rows, columns, bands)".to_owned();
+            return Err(PictureError::Shape { what, found, expected, like: "the map" });
+        }
     }
-    if let Some(found) = freq_hz.map(<[f64]>::len).filter(|&n| n != bands) {
-        let (found, expected) = (vec![found], vec![bands]);
-        let what = "the list of frequencies".to_owned();
-        return Err(PictureError::Shape { what, found, expected, like: "the factors" });
-    }
-    let (true_order, order) = match truth {
+    let true_factors = truth
+        .map(|truth| truth.factors().ok_or(PictureError::NoFactors("the truth")))
+        .transpose()?;
+    let freq_hz = map.freq_hz().or_else(|| truth.and_then(RadioMap::freq_hz));
+    let (true_order, order) = match true_factors {
         Some(truth) => match_emitters(truth, factors),
         None => (Vec::new(), (0..factors.psd.nrows()).collect()),
     };
-    let estimated = Side::new(factors, &order, if truth.is_some() { "estimate" } else { "" });
-    let true_side = truth.map(|t| Side::new(t, &true_order, "truth"));
+    let name = if truth.is_some() { "estimate" } else { "" };
+    let estimated = Side::new(map, factors, &order, name);
+    let true_side =
+        truth.zip(true_factors).map(|(map, factors)| Side::new(map, factors, &true_order, "truth"));
     let shown = estimated.shown.max(true_side.as_ref().map_or(0, |s| s.shown));
     let mut figure = Figure {
-        heading: heading(factors, truth),
+        heading: heading(factors, true_factors),
         note: "where each emitter is heard, as the power in its strongest band".to_owned(),
         ..Figure::default()
     };
@@ -70,10 +72,11 @@ pub fn factors_figure(
     let mut curves = estimated.curves(freq_hz, false);
     curves.extend(true_side.iter().flat_map(|s| s.curves(freq_hz, true)));
     figure.add_chart(LinePanel {
-        title: "power spectral densities".to_owned(),
+        title: "power spectral densities\nbars: bands within 20 dB of the peak".to_owned(),
         x_name: frequency_axis(freq_hz).0.to_owned(),
         y_name: "PSD / peak".to_owned(),
         curves,
+        bars: estimated.bars(freq_hz),
         y_limits: Some((0.0, 1.05)),
     });
     Ok(figure.draw())
@@ -81,6 +84,7 @@ pub fn factors_figure(
 
 /// The emitters of one set of factors in the order they are drawn.
 struct Side<'a> {
+    map: &'a RadioMap,
     factors: &'a Factors,
     order: &'a [usize],
     name: &'static str,
@@ -88,8 +92,13 @@ struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    fn new(factors: &'a Factors, order: &'a [usize], name: &'static str) -> Self {
-        Self { factors, order, name, shown: order.len().min(MOST_EMITTERS) }
+    fn new(
+        map: &'a RadioMap,
+        factors: &'a Factors,
+        order: &'a [usize],
+        name: &'static str,
+    ) -> Self {
+        Self { map, factors, order, name, shown: order.len().min(MOST_EMITTERS) }
     }
 
     fn slf_db(&self, place: usize) -> ndarray::Array2<f64> {
@@ -107,13 +116,36 @@ impl<'a> Side<'a> {
         let places = start..self.shown.min(start + count);
         let panel = |place: usize| {
             let number = place + 1;
-            let title = format!("emitter {number}\n{}", self.name);
+            let emitter = self.order[place];
+            let exponent = self.map.exponents().get(emitter).map(|e| match e.se.is_nan() {
+                true => format!("exponent {:.2}", e.value),
+                false => format!("exponent {:.2} ± {:.2}", e.value, e.se),
+            });
+            let said = [(!self.name.is_empty()).then(|| self.name.to_owned()), exponent];
+            let said = said.into_iter().flatten().collect::<Vec<_>>().join(", ");
+            let title = format!("emitter {number}\n{said}");
             let mut panel = HeatPanel::new(title.trim_end(), self.slf_db(place), grid.cell_m());
+            panel.emitters = self.map.emitters().get(emitter).copied().into_iter().collect();
+            panel.emitter_se = self.map.emitter_se().get(emitter).copied().into_iter().collect();
             panel.limits = limits;
             panel.bar = Some("power [dB]".to_owned());
             panel
         };
         places.map(panel).collect()
+    }
+
+    /// Occupied bands, each as wide as the distance to the next.
+    fn bars(&self, freq_hz: Option<&[f64]>) -> Vec<Bar> {
+        let (_, unit) = frequency_axis(freq_hz);
+        let bands = self.factors.psd.ncols();
+        let x = |band: usize| freq_hz.map_or(band as f64, |f| f[band] / unit);
+        let half = if bands > 1 { 0.5 * (x(1) - x(0)).abs() } else { 0.5 };
+        let bar = |place: usize| {
+            let ranges = Occupancy::of(self.factors.psd.row(self.order[place])).ranges;
+            let ranges = ranges.iter().map(|&[a, b]| (x(a) - half, x(b) + half)).collect();
+            Bar { ranges, colour: place }
+        };
+        (0..self.shown).map(bar).collect()
     }
 
     fn curves(&self, freq_hz: Option<&[f64]>, dashed: bool) -> Vec<Curve> {
@@ -179,17 +211,6 @@ fn match_emitters(truth: &Factors, factors: &Factors) -> (Vec<usize>, Vec<usize>
     (matched.chain(alone).collect(), partner.iter().copied().flatten().chain(rest).collect())
 }
 
-fn check(what: &str, factors: &Factors, grid: Grid, bands: usize) -> Result<(), PictureError> {
-    let (emitters, rows, cols) = factors.slf.dim();
-    let found = vec![emitters, rows, cols, factors.psd.nrows(), factors.psd.ncols()];
-    let expected = vec![emitters, grid.rows(), grid.cols(), emitters, bands];
-    if found == expected && emitters > 0 {
-        return Ok(());
-    }
-    let like = "emitters, rows, columns; emitters, bands";
-    Err(PictureError::Shape { what: what.to_owned(), found, expected, like })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,13 +229,19 @@ mod tests {
 
     #[test]
     fn factors_that_do_not_belong_together_are_refused() {
-        let grid = Grid::new(2, 2, 1.0).unwrap();
-        let good = Factors { slf: Array3::ones((1, 2, 2)), psd: array![[1.0, 2.0]] };
-        let bad = Factors { slf: Array3::ones((1, 2, 3)), psd: array![[1.0, 2.0]] };
-        assert!(factors_figure(&good, grid, None, None).is_ok());
-        assert!(factors_figure(&bad, grid, None, None).is_err());
-        assert!(factors_figure(&good, grid, None, Some(&bad)).is_err());
-        let error = factors_figure(&good, grid, Some(&[1e9]), None).unwrap_err().to_string();
-        assert!(error.contains("list of frequencies is 1, expected 2"), "{error}");
+        let map = |cols: usize, psd| {
+            let grid = Grid::new(2, cols, 1.0).unwrap();
+            RadioMap::factored(grid, Factors { slf: Array3::ones((1, 2, cols)), psd }).unwrap()
+        };
+        let good = map(2, array![[1.0, 2.0]]);
+        assert!(factors_figure(&good, Some(&good)).is_ok());
+        let error = factors_figure(&good, Some(&map(3, array![[1.0, 2.0]]))).unwrap_err();
+        assert!(error.to_string().contains("is 2 x 3 x 2, expected 2 x 2 x 2"), "{error}");
+        assert!(factors_figure(&good, Some(&map(2, array![[1.0]]))).is_err());
+        let dense = RadioMap::dense(good.grid(), good.to_dense().into_owned()).unwrap();
+        for (map, truth) in [(&dense, None), (&good, Some(&dense))] {
+            let error = factors_figure(map, truth).unwrap_err().to_string();
+            assert!(error.contains("no factors"), "{error}");
+        }
     }
 }

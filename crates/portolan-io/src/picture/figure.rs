@@ -4,7 +4,7 @@ use super::Picture;
 use super::canvas::{Align, Canvas, INK, QUIET, WHITE};
 use super::heat::HeatPanel;
 use super::lines::LinePanel;
-use super::marks::{draw_emitter, draw_sensor, draw_unknown};
+use super::marks::{draw_emitter, draw_located, draw_sensor, draw_unknown};
 use super::plot::{Extent, LEADING, Rect};
 use super::text::Font;
 
@@ -27,6 +27,8 @@ pub enum Panel {
 pub enum Key {
     Sensors(usize),
     Emitters,
+    /// Emitters with an ellipse about them.
+    Located,
     Unknown,
 }
 
@@ -72,9 +74,14 @@ impl Figure {
 
     fn explain(&mut self, panels: &[HeatPanel]) {
         let sensors = panels.iter().map(|p| p.sensors.len()).max().unwrap_or(0);
+        let marked = |located: bool| {
+            let mut all = panels.iter().flat_map(HeatPanel::visible_emitters);
+            all.any(|(_, se)| se.is_some() == located)
+        };
         let wanted = [
             (sensors > 0, Key::Sensors(sensors)),
-            (panels.iter().any(|p| p.visible_emitters().next().is_some()), Key::Emitters),
+            (marked(false), Key::Emitters),
+            (marked(true), Key::Located),
             (panels.iter().any(HeatPanel::has_unknown), Key::Unknown),
         ];
         for (_, key) in wanted.into_iter().filter(|(wanted, _)| *wanted) {
@@ -119,6 +126,11 @@ impl Figure {
                 Key::Emitters => {
                     draw_emitter(canvas, centre);
                     "emitters".to_owned()
+                }
+                Key::Located => {
+                    let around = Rect { x, y, width: 18, height: Font::LABEL.height() };
+                    draw_located(canvas, centre, (8.0, 6.5), around);
+                    "emitters, 90 % ellipse".to_owned()
                 }
                 Key::Unknown => {
                     let area = Rect { x, y: y + 2, width: 18, height: 16 };

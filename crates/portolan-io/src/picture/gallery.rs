@@ -1,7 +1,7 @@
 //! Whole pictures: their pixels, their sizes, odd inputs, and a gallery to look at.
 
 use ndarray::{Array2, Array3};
-use portolan::{Cell, Factors, Grid, RadioMap, Readings, Values};
+use portolan::{Cell, Exponent, Factors, Grid, RadioMap, Readings, Values};
 use proptest::prelude::*;
 
 use super::*;
@@ -54,6 +54,13 @@ fn with_spread(map: RadioMap) -> RadioMap {
     map.with_spread_db(Some(spread)).unwrap()
 }
 
+/// The same map with standard errors of every place and with exponents.
+fn located(map: &RadioMap) -> RadioMap {
+    let se = vec![[1.0, 2.5], [0.3, 0.2], [40.0, 6.0]];
+    let exponents = [2.0, 2.31, 3.4].map(|value| Exponent { value, se: 0.1 }).to_vec();
+    map.clone().with_emitter_se(se).unwrap().with_exponents(exponents).unwrap()
+}
+
 fn readings(map: &RadioMap, every: usize) -> Readings {
     let grid = map.grid();
     let indices = (0..grid.cells()).filter(|i| hash(*i).is_multiple_of(every) || *i < 2);
@@ -93,8 +100,7 @@ fn all_figures(
     let estimates: Vec<_> = names.iter().map(|n| (n.to_string(), estimate)).collect();
     let full = MapFigure { truth: Some(truth), readings: Some(readings), title, ..plain(estimate) };
     let spread = with_spread(estimate.clone());
-    let f = estimate.factors().unwrap();
-    let (grid, freq) = (truth.grid(), truth.freq_hz());
+    let located = located(estimate);
     vec![
         ("plain", map_figure(&plain(estimate)).unwrap()),
         (
@@ -105,8 +111,12 @@ fn all_figures(
         ("truth", map_figure(&full).unwrap()),
         ("truth_spread", map_figure(&MapFigure { map: &spread, ..full }).unwrap()),
         ("methods", methods_figure(truth, readings, &estimates, 6, 0.0).unwrap()),
-        ("factors", factors_figure(f, grid, None, None).unwrap()),
-        ("factors_truth", factors_figure(f, grid, freq, truth.factors()).unwrap()),
+        (
+            "located",
+            map_figure(&MapFigure { readings: Some(readings), ..plain(&located) }).unwrap(),
+        ),
+        ("factors", factors_figure(&located, None).unwrap()),
+        ("factors_truth", factors_figure(estimate, Some(truth)).unwrap()),
     ]
 }
 
@@ -129,14 +139,16 @@ fn gallery() {
         x_name: "iteration".to_owned(),
         y_name: "loss".to_owned(),
         curves: ["unn", "dgm", "btd"].into_iter().enumerate().map(curve).collect(),
+        bars: Vec::new(),
         y_limits: None,
     });
     std::fs::write(folder.join("loss.png"), figure.draw().png()).unwrap();
-    let many = factors(50, 50, 7, 64, 0.0);
-    let picture = factors_figure(&many, Grid::new(50, 50, 2.0).unwrap(), None, None).unwrap();
+    let split = |factors| RadioMap::factored(Grid::new(50, 50, 2.0).unwrap(), factors).unwrap();
+    let many = split(factors(50, 50, 7, 64, 0.0));
+    let picture = factors_figure(&many, None).unwrap();
     std::fs::write(folder.join("many.png"), picture.png()).unwrap();
-    let (fewer, grid) = (factors(50, 50, 5, 64, 0.2), Grid::new(50, 50, 2.0).unwrap());
-    let picture = factors_figure(&fewer, grid, None, Some(&many)).unwrap();
+    let fewer = split(factors(50, 50, 5, 64, 0.2));
+    let picture = factors_figure(&fewer, Some(&many)).unwrap();
     std::fs::write(folder.join("fewer.png"), picture.png()).unwrap();
     for (rows, cols) in [(64, 64), (34, 14), (14, 34), (8, 300), (300, 8), (1024, 1024), (1, 1)] {
         let (truth, estimate) = (map(rows, cols, 0.0), map(rows, cols, 0.35));
@@ -201,7 +213,8 @@ fn unknown_infinite_constant_and_silent_maps_are_drawn() {
                 assert_eq!(map_figure(&beside).unwrap().canvas().lost_ink(), 0);
             }
             let f = Factors { slf: Array3::from_elem((9, 7, 9), fill), psd: Array2::zeros((9, 3)) };
-            assert_eq!(factors_figure(&f, grid, None, Some(&f)).unwrap().canvas().lost_ink(), 0);
+            let split = RadioMap::factored(grid, f).unwrap();
+            assert_eq!(factors_figure(&split, Some(&split)).unwrap().canvas().lost_ink(), 0);
         }
     }
 }

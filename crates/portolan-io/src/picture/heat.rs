@@ -6,7 +6,7 @@ use portolan::Cell;
 use super::canvas::{Align, Canvas, INK, WHITE};
 use super::colour::ColourMap;
 use super::field::{paper_size, resize, robust_limits, widen};
-use super::marks::{draw_emitter, draw_sensor, draw_unknown, unknown};
+use super::marks::{draw_emitter, draw_located, draw_sensor, draw_unknown, unknown};
 use super::plot::{Axis, Extent, LEADING, Rect, draw_title, title_lines, title_room};
 use super::text::Font;
 
@@ -14,6 +14,9 @@ const BAR_GAP: i64 = 14;
 const BAR_WIDTH: i64 = 16;
 /// Narrower plots are set in a box of this size, so that axis names and the colour bar fit.
 const SMALLEST: (i64, i64) = (180, 110);
+
+/// Half axes, in standard errors, of the ellipse that holds 90 % of a normal distribution.
+const NINETY: f64 = 2.146;
 
 /// A sensor to mark; with a value, its mark takes the value's colour.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,6 +39,8 @@ pub struct HeatPanel {
     pub sensors: Vec<Sensor>,
     /// Row, column; those off the grid are left out.
     pub emitters: Vec<[f64; 2]>,
+    /// Standard errors of their rows and columns in cells, drawn as ellipses; empty where unknown.
+    pub emitter_se: Vec<[f64; 2]>,
     /// A line below the plot.
     pub caption: Option<String>,
     /// Whether the axes carry labels; neighbours that share an axis need them once.
@@ -56,6 +61,7 @@ impl HeatPanel {
             bar: Some("power [dB]".to_owned()),
             sensors: Vec::new(),
             emitters: Vec::new(),
+            emitter_se: Vec::new(),
             caption: None,
             x_labels: true,
             y_labels: true,
@@ -81,11 +87,13 @@ impl HeatPanel {
         if self.x_labels { Axis::room_below() } else { 8 }
     }
 
-    /// Emitters on the grid.
-    pub(super) fn visible_emitters(&self) -> impl Iterator<Item = [f64; 2]> {
+    /// Emitters on the grid, each with its standard errors where they are known.
+    pub(super) fn visible_emitters(&self) -> impl Iterator<Item = ([f64; 2], Option<[f64; 2]>)> {
         let (rows, cols) = self.field.dim();
         let on = |at: f64, cells: usize| (-0.5..=cells as f64 - 0.5).contains(&at);
-        self.emitters.iter().copied().filter(move |e| on(e[0], rows) && on(e[1], cols))
+        let known = self.emitters.iter().enumerate();
+        let known = known.map(|(r, at)| (*at, self.emitter_se.get(r).copied()));
+        known.filter(move |(at, _)| on(at[0], rows) && on(at[1], cols))
     }
 
     fn axes(&self, width: i64, height: i64) -> (Axis, Axis) {
@@ -200,8 +208,16 @@ impl HeatPanel {
             let fill = sensor.value.map_or(WHITE, |v| self.colours.of(v, self.limits));
             draw_sensor(canvas, place(row as f64, col as f64), radius, fill);
         }
-        for [row, col] in self.visible_emitters() {
-            draw_emitter(canvas, place(row, col));
+        let cell = (plot.width as f64 / cols as f64, plot.height as f64 / rows as f64);
+        for ([row, col], se) in self.visible_emitters() {
+            let centre = place(row, col);
+            match se {
+                Some([down, across]) => {
+                    let radii = (NINETY * across * cell.0, NINETY * down * cell.1);
+                    draw_located(canvas, centre, radii, plot);
+                }
+                None => draw_emitter(canvas, centre),
+            }
         }
     }
 }

@@ -8,6 +8,8 @@ use super::text::Font;
 
 const GRID_LINE: Rgb = [232, 232, 235];
 const SAMPLE: i64 = 34;
+/// Height of a bar and the gap to the next.
+const BAR_STEP: i64 = 9;
 
 #[derive(Clone, Debug)]
 pub struct Curve {
@@ -20,6 +22,15 @@ pub struct Curve {
     pub dashed: bool,
 }
 
+/// Stretches of the axis, shown as a bar at the top of the plot and as a tint under a curve.
+#[derive(Clone, Debug)]
+pub struct Bar {
+    /// From, to.
+    pub ranges: Vec<(f64, f64)>,
+    /// That of the curve it belongs to.
+    pub colour: usize,
+}
+
 /// A chart of several curves.
 #[derive(Clone, Debug)]
 pub struct LinePanel {
@@ -27,6 +38,8 @@ pub struct LinePanel {
     pub x_name: String,
     pub y_name: String,
     pub curves: Vec<Curve>,
+    /// Topmost first; the plot grows by them.
+    pub bars: Vec<Bar>,
     /// Limits of the vertical axis; from the curves where absent.
     pub y_limits: Option<(f64, f64)>,
 }
@@ -69,11 +82,45 @@ impl LinePanel {
             top: title_room(title_lines(&self.title, width).len()),
             bottom: Axis::room_below(),
             width,
-            height: height.max(named * 26),
+            height: height.max(named * 26) + self.bars_height(),
         }
     }
 
-    pub(super) fn draw(&self, canvas: &mut Canvas, plot: Rect) {
+    fn bars_height(&self) -> i64 {
+        self.bars.len() as i64 * BAR_STEP + if self.bars.is_empty() { 0 } else { BAR_STEP }
+    }
+
+    /// The bars above the plot of the curves, and the tint under the first solid curve of a bar's
+    /// colour.
+    fn draw_bars(&self, canvas: &mut Canvas, whole: Rect, plot: Rect, axes: (&Axis, &Axis)) {
+        let pixel = |x: f64| {
+            let along = axes.0.fraction(x).clamp(0.0, 1.0) * plot.width as f64;
+            plot.x + along.round() as i64
+        };
+        for (lane, bar) in self.bars.iter().enumerate() {
+            let colour = CURVES[bar.colour % CURVES.len()];
+            let y = whole.y + BAR_STEP / 2 + lane as i64 * BAR_STEP;
+            let curve = self.curves.iter().find(|c| c.colour == bar.colour && !c.dashed);
+            for &(from, to) in bar.ranges.iter().filter(|r| drawable(r)) {
+                let (left, right) = (pixel(from), pixel(to));
+                canvas.fill_rect(left, y, (right - left).max(2), BAR_STEP - 3, colour);
+                for x in left..right {
+                    let value = (x - plot.x) as f64 / plot.width as f64;
+                    let value = axes.0.low + value * (axes.0.high - axes.0.low);
+                    let Some(height) = curve.and_then(|c| height_at(&c.points, value)) else {
+                        continue;
+                    };
+                    let up = axes.1.fraction(height).clamp(0.0, 1.0) * plot.height as f64;
+                    let up = up.round() as i64;
+                    canvas.tint(x, plot.y + plot.height - up, 1, up, colour, 0.13);
+                }
+            }
+        }
+    }
+
+    pub(super) fn draw(&self, canvas: &mut Canvas, whole: Rect) {
+        let above = self.bars_height();
+        let plot = Rect { y: whole.y + above, height: whole.height - above, ..whole };
         let (horizontal, vertical) = self.axes(plot.width, plot.height);
         let (width, height) = (plot.width as f64, plot.height as f64);
         for value in &vertical.ticks.values {
@@ -85,6 +132,7 @@ impl LinePanel {
             let down = (1.0 - vertical.fraction(y)).clamp(0.0, 1.0) * height;
             (plot.x as f64 + right, plot.y as f64 + down)
         };
+        self.draw_bars(canvas, whole, plot, (&horizontal, &vertical));
         for curve in &self.curves {
             let runs = curve.points.split(|p| !drawable(p));
             for run in runs {
@@ -92,21 +140,30 @@ impl LinePanel {
                 draw_curve(canvas, &run, curve);
             }
         }
-        canvas.frame(plot.x, plot.y, plot.width, plot.height, INK);
+        canvas.frame(whole.x, whole.y, whole.width, whole.height, INK);
         horizontal.draw_below(canvas, plot, true);
         vertical.draw_left(canvas, plot, true, false);
         let lines = title_lines(&self.title, plot.width);
-        draw_title(canvas, &lines, plot.x + plot.width / 2, plot.y);
+        draw_title(canvas, &lines, plot.x + plot.width / 2, whole.y);
         let named = self.curves.iter().filter(|c| !c.name.is_empty());
         for (place, curve) in named.enumerate() {
             let x = plot.x + plot.width + 16;
-            let y = plot.y + 26 * place as i64;
+            let y = whole.y + 26 * place as i64;
             let middle = y as f64 + Font::LABEL.height() as f64 / 2.0;
             let sample = [(x as f64, middle), ((x + SAMPLE) as f64, middle)];
             draw_curve(canvas, &sample, curve);
             canvas.text(x + SAMPLE + 8, y, &curve.name, Font::LABEL, Align::Start, INK);
         }
     }
+}
+
+/// The curve at x, on the straight line between its points.
+fn height_at(points: &[(f64, f64)], x: f64) -> Option<f64> {
+    let after = points.iter().position(|p| p.0 >= x)?;
+    let (to, from) = (points[after], points[after.saturating_sub(1)]);
+    let share = if to.0 > from.0 { (x - from.0) / (to.0 - from.0) } else { 1.0 };
+    let y = from.1 + share * (to.1 - from.1);
+    y.is_finite().then_some(y)
 }
 
 fn drawable(point: &(f64, f64)) -> bool {
@@ -152,9 +209,10 @@ mod tests {
 
     fn drawn(points: Vec<(f64, f64)>, dashed: bool) -> Canvas {
         let curves = vec![Curve { name: "unn".to_owned(), points, colour: 1, dashed }];
+        let bars = Vec::new();
         let (x_name, y_name) = ("band".to_owned(), "PSD".to_owned());
         let panel =
-            LinePanel { title: "a title".to_owned(), x_name, y_name, curves, y_limits: None };
+            LinePanel { title: "a title".to_owned(), x_name, y_name, curves, bars, y_limits: None };
         let mut canvas = Canvas::new(640, 320);
         panel.draw(&mut canvas, PLOT);
         canvas

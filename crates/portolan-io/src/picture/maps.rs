@@ -48,12 +48,12 @@ pub fn map_figure(request: &MapFigure<'_>) -> Result<Picture, PictureError> {
     if let Some((truth, field)) = truth {
         error = Some(error_panel(&estimate, &field, grid));
         let mut panel = power_panel("truth", field, grid, limits);
-        panel.emitters = truth.emitters().to_vec();
+        mark_emitters(&mut panel, truth);
         panels.push(panel);
     }
     let name = if error.is_some() { "estimate" } else { "power" };
     let mut panel = power_panel(name, estimate, grid, limits);
-    panel.emitters = map.emitters().to_vec();
+    mark_emitters(&mut panel, map);
     panel.sensors = request.readings.map(sensors).unwrap_or_default();
     panels.push(panel);
     panels.extend(error);
@@ -96,11 +96,11 @@ pub fn methods_figure(
     let field = decibels(&truth.band(band), offset);
     let limits = robust_limits(&[&field], WIDEST_DB);
     let mut first = power_panel("truth", field, grid, limits);
-    first.emitters = truth.emitters().to_vec();
+    mark_emitters(&mut first, truth);
     let mut panels = vec![first, sensor_panel(readings, band, offset, limits)];
     panels.extend(estimates.iter().map(|(name, map)| {
         let mut panel = power_panel(name, decibels(&map.band(band), offset), grid, limits);
-        panel.emitters = map.emitters().to_vec();
+        mark_emitters(&mut panel, map);
         panel
     }));
     let mut figure = Figure {
@@ -111,6 +111,11 @@ pub fn methods_figure(
     let columns = best_columns(panels.len(), grid.rows(), grid.cols());
     figure.add_maps(panels, columns);
     Ok(figure.draw())
+}
+
+fn mark_emitters(panel: &mut HeatPanel, map: &RadioMap) {
+    panel.emitters = map.emitters().to_vec();
+    panel.emitter_se = map.emitter_se().to_vec();
 }
 
 fn power_panel(title: &str, field: Array2<f64>, grid: Grid, limits: (f64, f64)) -> HeatPanel {

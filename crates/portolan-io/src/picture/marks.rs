@@ -20,6 +20,17 @@ pub fn draw_emitter(canvas: &mut Canvas, centre: (f64, f64)) {
     canvas.cross(centre, 6.5, 3.0, EMITTER);
 }
 
+/// The place of an emitter that is known within an ellipse: a dot, and the ellipse as far
+/// as it lies in the plot.
+pub fn draw_located(canvas: &mut Canvas, centre: (f64, f64), radii: (f64, f64), plot: Rect) {
+    let (x, y) = (plot.x as f64, plot.y as f64);
+    let clip = (x, y, x + plot.width as f64, y + plot.height as f64);
+    canvas.ellipse(centre, radii, 4.4, clip, WHITE);
+    canvas.disc(centre, 3.4, WHITE);
+    canvas.ellipse(centre, radii, 2.2, clip, EMITTER);
+    canvas.disc(centre, 2.3, EMITTER);
+}
+
 pub fn draw_unknown(canvas: &mut Canvas, area: Rect) {
     for y in area.y..area.y + area.height {
         for x in area.x..area.x + area.width {

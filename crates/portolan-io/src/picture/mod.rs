@@ -31,7 +31,7 @@ pub use factors::factors_figure;
 pub use field::{decibels, robust_limits, symmetric_limits};
 pub use figure::{Figure, Key, Panel};
 pub use heat::{HeatPanel, Sensor};
-pub use lines::{Curve, LinePanel};
+pub use lines::{Bar, Curve, LinePanel};
 pub use maps::{MapFigure, map_figure, methods_figure};
 pub use terminal::terminal;
 pub use text::Font;
@@ -45,6 +45,8 @@ pub enum PictureError {
     Shape { what: String, found: Vec<usize>, expected: Vec<usize>, like: &'static str },
     #[error("offset {0} cannot be added to powers: give zero or a positive number")]
     Offset(f64),
+    #[error("{0} holds no factors (slf and psd) to draw")]
+    NoFactors(&'static str),
     #[error("{found} maps do not fit one picture: choose at most {most}")]
     TooMany { found: usize, most: usize },
 }

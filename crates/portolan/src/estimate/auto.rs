@@ -2,18 +2,30 @@
 //!
 //! Sensors are dealt into folds; each candidate predicts every fold from the others. The error is
 //! the root mean square in dB on the readings' own log scale. A candidate that is clearly behind
-//! after a fold runs no further.
+//! after a fold runs no further, and the comparison keeps to a budget of time where there is a
+//! clock.
 
-use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress, build as build_method};
+use super::emitters::start_factors;
+use super::field::Field;
+use super::held_out::{Judge, Losses};
+use super::{
+    Context, Emitters, Estimate, Estimator, OptionSpec, Options, Progress, build as build_method,
+};
 use crate::error::{EstimateError, InputError};
-use crate::link::{DB_PER_NEPER, Link};
-use crate::readings::{Readings, Values};
+use crate::readings::Readings;
 
-const OWN: &[OptionSpec] = &[OptionSpec {
-    name: "folds",
-    default: "5 (ours)",
-    takes: "2 to 20: into how many parts the sensors are dealt",
-}];
+const OWN: &[OptionSpec] = &[
+    OptionSpec {
+        name: "folds",
+        default: "5 (ours)",
+        takes: "2 to 20: into how many parts the sensors are dealt",
+    },
+    OptionSpec {
+        name: "budget",
+        default: "60 (ours)",
+        takes: "seconds after which no further comparison is begun",
+    },
+];
 pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
 
 /// Method, its settings, and its name for people.
@@ -26,31 +38,37 @@ const CANDIDATES: &[Candidate] = &[
     ("field", &[], "field"),
 ];
 
-/// The first candidate is left only for one whose error is below this share of its own: smaller
-/// differences are luck.
-const MARGIN: f64 = 0.95;
+/// A candidate is left only for one that loses less by so many standard errors over the held-out
+/// sensors: smaller differences are luck.
+const WORTH: f64 = 2.0;
 
-/// A candidate whose error is this many times the best one's is out of the race.
-const BEHIND: f64 = 1.15;
+/// A candidate that loses more than the best one by so many standard errors is out of the race.
+const BEHIND: f64 = 4.0;
 
 /// Grids with more cells than this are judged on one fold: each fold costs a whole map.
 const MANY_CELLS: usize = 128 * 128;
 
 struct Auto {
     folds: usize,
+    budget_seconds: f64,
 }
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
-    Ok(Box::new(Auto { folds: options.count("folds", 2..=20)?.unwrap_or(5) }))
+    Ok(Box::new(Auto {
+        folds: options.count("folds", 2..=20)?.unwrap_or(5),
+        budget_seconds: options.number("budget", 0.0..f64::INFINITY)?.unwrap_or(60.0),
+    }))
 }
 
 impl Estimator for Auto {
     fn estimate(
         &self,
         readings: &Readings,
-        context: &Context,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError> {
+        // A start that no candidate could use would look like candidates that failed.
+        start_factors(readings, context)?;
         let folds = self.folds.min(readings.sensors() / 2);
         if folds < 2 {
             let (name, settings, label) = CANDIDATES[0];
@@ -60,33 +78,58 @@ impl Estimator for Auto {
         }
         let judged = if readings.grid().cells() > MANY_CELLS { 1 } else { folds };
         let mut sums = vec![Sum::default(); CANDIDATES.len()];
+        // Chosen once: every fold and the final map are of the same kind.
+        let context = &match self.number_of_emitters(readings, context, progress)? {
+            Some(emitters) => Context { emitters, ..*context },
+            None => {
+                let field = CANDIDATES.iter().position(|c| c.0 == "field");
+                field.into_iter().for_each(|i| sums[i].out = true);
+                *context
+            }
+        };
+        let judge = Judge::new(readings);
+        let mut hurried = false;
         for fold in 0..judged {
-            let best = sums.iter().map(Sum::rmse_db).fold(f64::INFINITY, f64::min);
+            if fold > 0 {
+                let best = leader(&sums).losses.clone();
+                sums.iter_mut().for_each(|sum| sum.out |= sum.losses.gain(&best) > BEHIND);
+            }
+            if sums.iter().filter(|sum| !sum.out).count() < 2 {
+                break;
+            }
             for (i, (name, settings, _)) in CANDIDATES.iter().enumerate() {
                 let done = fold * CANDIDATES.len() + i;
                 progress.report(done, (judged + 1) * CANDIDATES.len())?;
                 let sum = &mut sums[i];
-                if sum.out || (fold > 0 && sum.rmse_db() > BEHIND * best) {
-                    sum.out = true;
+                if sum.out {
+                    continue;
+                }
+                if i > 0 && fold == 0 && progress.seconds() > self.budget_seconds {
+                    (sum.out, hurried) = (true, true);
                     continue;
                 }
                 let estimator = candidate(name, settings)?;
-                match sum.add_fold(&*estimator, readings, context, folds, fold, progress) {
+                match sum.add_fold(&*estimator, readings, &judge, context, (fold, folds), progress)
+                {
                     // A candidate that fails on a fold is out; the others go on.
                     Err(EstimateError::Numerical(_) | EstimateError::Input(_)) => sum.out = true,
                     other => other?,
                 }
             }
+            // Between folds, so that all are judged by the same sensors.
+            if fold + 1 < judged && progress.seconds() > self.budget_seconds {
+                hurried = true;
+                break;
+            }
         }
         let errors: Vec<f64> = sums.iter().map(Sum::rmse_db).collect();
-        let rank = |i: usize| match (sums[i].out, i) {
-            (true, _) => f64::INFINITY,
-            (false, 0) => MARGIN * errors[i],
-            (false, _) => errors[i],
-        };
-        let best = (0..errors.len())
-            .min_by(|&a, &b| rank(a).total_cmp(&rank(b)))
-            .expect("there are candidates");
+        let best = (0..sums.len())
+            .filter(|&i| !sums[i].out)
+            .reduce(|best, i| match sums[best].losses.gain(&sums[i].losses) > WORTH {
+                true => i,
+                false => best,
+            })
+            .unwrap_or(0);
         let (name, settings, label) = CANDIDATES[best];
         let mut estimate = candidate(name, settings)?.estimate(readings, context, progress)?;
         let table: Vec<String> = CANDIDATES
@@ -101,8 +144,35 @@ impl Estimator for Auto {
                 table.join(", ")
             ),
         );
+        if hurried {
+            estimate.notes.push(format!(
+                "the comparison of methods was cut short after {} s: raise budget= for all of it",
+                self.budget_seconds
+            ));
+        }
         estimate.fitted.push(("cross_validated_rmse_db", errors[best]));
         Ok(estimate)
+    }
+}
+
+impl Auto {
+    /// The number of emitters for the factored candidates; None where it cannot be found.
+    fn number_of_emitters(
+        &self,
+        readings: &Readings,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<Option<Emitters>, EstimateError> {
+        if context.start.is_some() {
+            return Ok(Some(context.emitters));
+        }
+        let field = Field::new(&Options::new("field", &[], [])?)?;
+        let quiet = |_| progress.report(0, 1).is_ok();
+        match field.number(readings, context, &Progress::new(&quiet)) {
+            Ok(emitters) => Ok(Some(Emitters::Count(emitters))),
+            Err(EstimateError::Numerical(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -110,10 +180,15 @@ fn candidate(name: &str, settings: &[(&str, &str)]) -> Result<Box<dyn Estimator>
     build_method(name, settings.iter().map(|(k, v)| (k.to_string(), v.to_string())))
 }
 
-#[derive(Clone, Copy, Default)]
+/// Of those still in the race, the one that has lost least.
+fn leader(sums: &[Sum]) -> &Sum {
+    let racing = sums.iter().filter(|sum| !sum.out);
+    racing.min_by(|a, b| a.losses.mean().total_cmp(&b.losses.mean())).unwrap_or(&sums[0])
+}
+
+#[derive(Clone, Default)]
 struct Sum {
-    squares: f64,
-    entries: usize,
+    losses: Losses,
     /// Failed or fell behind.
     out: bool,
 }
@@ -124,39 +199,26 @@ impl Sum {
         &mut self,
         estimator: &dyn Estimator,
         readings: &Readings,
-        context: &Context,
-        folds: usize,
-        fold: usize,
+        judge: &Judge<'_>,
+        context: &Context<'_>,
+        (fold, folds): (usize, usize),
         progress: &Progress<'_>,
     ) -> Result<(), EstimateError> {
         let (held, kept): (Vec<usize>, Vec<usize>) =
             (0..readings.sensors()).partition(|s| s % folds == fold);
         // A band that only held-out sensors read cannot be judged on this fold.
         let Ok(rest) = readings.subset(&kept) else { return Ok(()) };
-        let power = readings.power();
-        let link = match readings.values() {
-            Values::Levels { quantiser, .. } => quantiser.link(),
-            Values::Power(_) => Link::choose(power.iter().copied(), readings.entries()),
-        };
         let quiet = |_| progress.report(0, 1).is_ok();
         let map = estimator.estimate(&rest, context, &Progress::new(&quiet))?.map;
         let mut spectrum = vec![0.0; map.bands()];
         for sensor in held {
             map.spectrum_into(readings.cells()[sensor], &mut spectrum);
-            for (&known, &guess) in power.row(sensor).iter().zip(&spectrum) {
-                if !known.is_nan() {
-                    self.squares += (link.apply(guess) - link.apply(known)).powi(2);
-                    self.entries += 1;
-                }
-            }
+            self.losses.add(judge, sensor, &spectrum);
         }
         Ok(())
     }
 
     fn rmse_db(&self) -> f64 {
-        if self.entries == 0 {
-            return f64::INFINITY;
-        }
-        DB_PER_NEPER * (self.squares / self.entries as f64).sqrt()
+        self.losses.rmse_db()
     }
 }

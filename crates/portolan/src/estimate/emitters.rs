@@ -2,17 +2,56 @@
 
 use super::{Context, Emitters};
 use crate::error::{EstimateError, InputError};
+use crate::grid::Grid;
+use crate::map::Factors;
 use crate::readings::{Readings, Values};
 use crate::unmix::{UnmixOptions, Unmixed, count, count_levels, unmix, unmix_levels};
 
-/// The number of emitters asked for, or estimated from the readings; never more than sensors or
-/// bands can tell apart.
+/// The factors to start from, where there is a start; they must belong to the readings' area.
+pub(super) fn start_factors<'a>(
+    readings: &Readings,
+    context: &Context<'a>,
+) -> Result<Option<&'a Factors>, InputError> {
+    let Some(start) = context.start else { return Ok(None) };
+    let wrong = |what: String| Err(InputError::Request(format!("the map to start from {what}")));
+    let Some(factors) = start.factors() else {
+        return wrong("holds no SLFs and PSDs: make it with field, unn or btd".into());
+    };
+    let size =
+        |grid: Grid| format!("{} x {} cells of {} m", grid.rows(), grid.cols(), grid.cell_m());
+    let (grid, bands) = (readings.grid(), readings.bands());
+    if start.grid() != grid {
+        return wrong(format!("has {}, the readings {}", size(start.grid()), size(grid)));
+    }
+    if start.bands() != bands {
+        return wrong(format!("has {} bands, the readings have {bands}", start.bands()));
+    }
+    if start.freq_hz().zip(readings.freq_hz()).is_some_and(|(a, b)| a != b) {
+        return wrong("has other frequencies than the readings".into());
+    }
+    if factors.slf.iter().any(|v| v.is_nan()) {
+        return wrong("has unknown cells".into());
+    }
+    match context.emitters {
+        Emitters::Count(asked) if asked != factors.psd.nrows() => {
+            wrong(format!("has {} emitters, but {asked} are asked for", factors.psd.nrows()))
+        }
+        _ => Ok(Some(factors)),
+    }
+}
+
+/// The number of emitters of the start, asked for, or estimated from the readings; never more than
+/// sensors or bands can tell apart.
 pub(super) fn number_of_emitters(
     readings: &Readings,
-    context: &Context,
+    context: &Context<'_>,
 ) -> Result<usize, EstimateError> {
     let (sensors, bands) = (readings.sensors(), readings.bands());
-    match context.emitters {
+    let asked = match start_factors(readings, context)? {
+        Some(factors) => Emitters::Count(factors.psd.nrows()),
+        None => context.emitters,
+    };
+    match asked {
         Emitters::Count(emitters) if emitters > sensors || emitters > bands => {
             Err(InputError::Request(format!(
                 "{emitters} emitters are more than {sensors} sensors and {bands} band(s) can tell \

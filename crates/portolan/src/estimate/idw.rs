@@ -35,7 +35,7 @@ impl Estimator for Idw {
     fn estimate(
         &self,
         readings: &Readings,
-        _context: &Context,
+        _context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError> {
         let prepared = Prepared::new(readings, self.scale);

@@ -87,7 +87,7 @@ impl Estimator for Kriging {
     fn estimate(
         &self,
         readings: &Readings,
-        _context: &Context,
+        _context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError> {
         let grid = readings.grid();

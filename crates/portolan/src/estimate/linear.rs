@@ -23,7 +23,7 @@ impl Estimator for Linear {
     fn estimate(
         &self,
         readings: &Readings,
-        _context: &Context,
+        _context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError> {
         let grid = readings.grid();

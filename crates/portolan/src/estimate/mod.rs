@@ -8,6 +8,7 @@ mod course;
 mod dgm;
 mod emitters;
 mod field;
+mod held_out;
 mod idw;
 mod kriging;
 mod linear;
@@ -21,7 +22,6 @@ mod thin_plate;
 mod unn;
 
 pub use options::{OptionSpec, Options};
-pub use oracle::Oracle;
 pub use progress::Progress;
 pub use register::{Method, build, method, methods};
 
@@ -40,9 +40,14 @@ pub enum Emitters {
 
 /// What every method is told beside its own options.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Context {
+pub struct Context<'a> {
     pub emitters: Emitters,
     pub seed: u64,
+    /// The true map, for the methods that need it ([`Method::needs_truth`]); no other looks at it.
+    pub truth: Option<&'a RadioMap>,
+    /// An earlier estimate of the same area to start from, factored, for the methods that can
+    /// ([`Method::takes_start`]); no other looks at it.
+    pub start: Option<&'a RadioMap>,
 }
 
 /// A map made from readings, and how it came about.
@@ -79,7 +84,7 @@ pub trait Estimator: Sync {
     fn estimate(
         &self,
         readings: &Readings,
-        context: &Context,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError>;
 }

@@ -128,7 +128,7 @@ impl Estimator for NaiveUnn {
     fn estimate(
         &self,
         readings: &Readings,
-        context: &Context,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError> {
         progress.report(0, 1)?;

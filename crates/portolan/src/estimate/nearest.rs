@@ -20,7 +20,7 @@ impl Estimator for Nearest {
     fn estimate(
         &self,
         readings: &Readings,
-        _context: &Context,
+        _context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError> {
         let prepared = Prepared::new(readings, self.scale);

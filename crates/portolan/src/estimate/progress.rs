@@ -7,22 +7,33 @@ use crate::error::EstimateError;
 pub struct Progress<'a> {
     callback: &'a (dyn Fn(f64) -> bool + Sync),
     on_fit: &'a (dyn Fn() + Sync),
+    clock: Option<&'a (dyn Fn() -> f64 + Sync)>,
 }
 
 impl<'a> Progress<'a> {
     pub fn new(callback: &'a (dyn Fn(f64) -> bool + Sync)) -> Self {
-        Self { callback, on_fit: &|| () }
+        Self { callback, on_fit: &|| (), clock: None }
     }
 
     /// Nobody watches, nobody cancels.
     pub fn silent() -> Progress<'static> {
-        Progress { callback: &|_| true, on_fit: &|| () }
+        Progress { callback: &|_| true, on_fit: &|| (), clock: None }
     }
 
     /// Also calls `on_fit` when a method has its start and the fit itself begins; methods without
     /// a start of their own never call it.
     pub fn with_fit_start(self, on_fit: &'a (dyn Fn() + Sync)) -> Self {
         Self { on_fit, ..self }
+    }
+
+    /// Also lends a clock: seconds since the work began. Without one no method keeps to a budget.
+    pub fn with_clock(self, clock: &'a (dyn Fn() -> f64 + Sync)) -> Self {
+        Self { clock: Some(clock), ..self }
+    }
+
+    /// Seconds since the work began; 0 without a clock.
+    pub fn seconds(&self) -> f64 {
+        self.clock.map_or(0.0, |clock| clock())
     }
 
     /// Reports that `done` of `total` is done; fails if the job was cancelled.

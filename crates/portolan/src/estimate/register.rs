@@ -2,7 +2,7 @@
 
 use super::{
     Estimator, OptionSpec, Options, auto, btd, dgm, field, idw, kriging, linear, naive_unn,
-    nearest, thin_plate, unn,
+    nearest, oracle, thin_plate, unn,
 };
 use crate::error::InputError;
 
@@ -12,6 +12,12 @@ type Build = fn(&Options) -> Result<Box<dyn Estimator>, InputError>;
 pub struct Method {
     pub name: &'static str,
     pub summary: &'static str,
+    /// Its maps have a spread; `auto` has one unless it chooses thin plates.
+    pub gives_spread: bool,
+    /// It cannot do without [`Context::truth`](super::Context::truth).
+    pub needs_truth: bool,
+    /// It makes use of [`Context::start`](super::Context::start).
+    pub takes_start: bool,
     options: &'static [&'static [OptionSpec]],
     build: Build,
 }
@@ -56,67 +62,109 @@ const METHODS: &[Method] = &[
     Method {
         name: "nearest",
         summary: "the reading of the nearest sensor",
+        gives_spread: false,
+        needs_truth: false,
+        takes_start: false,
         options: nearest::OPTIONS,
         build: nearest::build,
     },
     Method {
         name: "idw",
         summary: "inverse distance weighting of the nearest sensors",
+        gives_spread: false,
+        needs_truth: false,
+        takes_start: false,
         options: idw::OPTIONS,
         build: idw::build,
     },
     Method {
         name: "linear",
         summary: "linear over Delaunay triangles, nearest outside the hull",
+        gives_spread: false,
+        needs_truth: false,
+        takes_start: false,
         options: linear::OPTIONS,
         build: linear::build,
     },
     Method {
         name: "thin_plate",
         summary: "thin-plate spline through the readings",
+        gives_spread: false,
+        needs_truth: false,
+        takes_start: false,
         options: thin_plate::OPTIONS,
         build: thin_plate::build,
     },
     Method {
         name: "kriging",
         summary: "ordinary or universal kriging, hyperparameters fitted, with a spread",
+        gives_spread: true,
+        needs_truth: false,
+        takes_start: false,
         options: kriging::OPTIONS,
         build: kriging::build,
     },
     Method {
         name: "btd",
         summary: "block-term decomposition: emitters with SLFs of low rank",
+        gives_spread: false,
+        needs_truth: false,
+        takes_start: false,
         options: btd::OPTIONS,
         build: btd::build,
     },
     Method {
         name: "naive_unn",
         summary: "one untrained decoder that draws every band, without emitters (the paper's baseline)",
+        gives_spread: false,
+        needs_truth: false,
+        takes_start: false,
         options: naive_unn::OPTIONS,
         build: naive_unn::build,
     },
     Method {
         name: "unn",
         summary: "the paper's domain-factored untrained decoder",
+        gives_spread: false,
+        needs_truth: false,
+        takes_start: true,
         options: unn::OPTIONS,
         build: unn::build,
     },
     Method {
         name: "dgm",
         summary: "SLFs of a generator trained on simulated ones, with their PSDs (the learned baseline)",
+        gives_spread: false,
+        needs_truth: false,
+        takes_start: false,
         options: dgm::OPTIONS,
         build: dgm::build,
     },
     Method {
         name: "field",
         summary: "path loss and shadowing of every emitter, with places, PSDs and a spread (ours)",
+        gives_spread: true,
+        needs_truth: false,
+        takes_start: true,
         options: field::OPTIONS,
         build: field::build,
     },
     Method {
         name: "auto",
         summary: "the best of several methods by cross-validation over sensors (the default)",
+        gives_spread: true,
+        needs_truth: false,
+        takes_start: true,
         options: auto::OPTIONS,
         build: auto::build,
+    },
+    Method {
+        name: "oracle",
+        summary: "kriging told the law of every emitter: what could be had at best",
+        gives_spread: true,
+        needs_truth: true,
+        takes_start: false,
+        options: oracle::OPTIONS,
+        build: oracle::build,
     },
 ];

@@ -18,7 +18,7 @@ fn truth() -> RadioMap {
 
 fn run_with(method: &str, settings: &[(&str, &str)], readings: &Readings) -> Estimate {
     let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
-    let context = Context { emitters: Emitters::Count(2), seed: 1 };
+    let context = Context { emitters: Emitters::Count(2), seed: 1, ..Context::default() };
     build(method, settings)
         .unwrap()
         .estimate(readings, &context, &Progress::silent())
@@ -30,7 +30,7 @@ fn run(method: &str, readings: &Readings) -> Array3<f64> {
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
-    methods().iter().map(|m| m.name)
+    methods().iter().filter(|m| !m.needs_truth).map(|m| m.name)
 }
 
 /// The interpolators, which keep stricter laws than methods that fit a model.
@@ -225,7 +225,7 @@ fn unknown_methods_options_and_values_are_refused() {
 fn more_emitters_than_bands_or_sensors_are_refused() {
     let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
     for name in ["btd", "unn"] {
-        let context = Context { emitters: Emitters::Count(13), seed: 1 };
+        let context = Context { emitters: Emitters::Count(13), seed: 1, ..Context::default() };
         let result = build(name, []).unwrap().estimate(&readings, &context, &Progress::silent());
         assert!(matches!(result, Err(EstimateError::Input(_))), "{name}");
     }
@@ -236,7 +236,7 @@ fn a_fit_that_diverges_says_so() {
     let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
     let wild = [("start", "xavier"), ("lr_network", "1e30"), ("lr_psd", "1e30")];
     let wild = wild.map(|(k, v)| (k.to_string(), v.to_string()));
-    let context = Context { emitters: Emitters::Count(2), seed: 1 };
+    let context = Context { emitters: Emitters::Count(2), seed: 1, ..Context::default() };
     let result = build("unn", wild).unwrap().estimate(&readings, &context, &Progress::silent());
     let error = result.expect_err("a rate of 1e30 cannot converge").to_string();
     assert!(error.contains("diverged"), "{error}");
@@ -268,4 +268,42 @@ fn every_start_and_shape_of_the_decoder_draws_a_map() {
         assert!(other.loss.is_some_and(f64::is_finite) && !other.loss_trace.is_empty());
         assert_eq!(other.map.factors().map(|f| f.psd.dim()), Some((2, 12)));
     }
+}
+
+#[test]
+fn a_start_must_belong_to_the_readings() {
+    let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    let from = |start: &RadioMap, method: &str, emitters: Emitters, settings: &[(&str, &str)]| {
+        let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
+        let context = Context { emitters, start: Some(start), ..Context::default() };
+        build(method, settings).unwrap().estimate(&readings, &context, &Progress::silent())
+    };
+    let other = |rows, bands| {
+        let scenario = Scenario::new(Grid::new(rows, 20, 1.0).unwrap());
+        simulate(&Scenario { bands, emitters: 2, ..scenario }).unwrap()
+    };
+    let dense = RadioMap::dense(truth().grid(), truth().to_dense().into_owned()).unwrap();
+    let none: &[(&str, &str)] = &[];
+    for (start, emitters, settings, word) in [
+        (&dense, Emitters::Auto, none, "no SLFs and PSDs"),
+        (&other(25, 12), Emitters::Auto, none, "25 x 20"),
+        (&other(24, 11), Emitters::Auto, none, "11 bands"),
+        (&truth(), Emitters::Count(3), none, "2 emitters, but 3"),
+        (&truth(), Emitters::Auto, &[("start", "btd")], "give one of them"),
+    ] {
+        let methods: &[&str] =
+            if settings.is_empty() { &["field", "unn", "auto"] } else { &["unn"] };
+        for method in methods {
+            let error = from(start, method, emitters, settings).unwrap_err();
+            assert!(matches!(error, EstimateError::Input(_)), "{method}");
+            assert!(error.to_string().contains(word), "{method}: {error}");
+        }
+    }
+    // The start says how many emitters there are, and its factors are used.
+    let quick = [("iterations", "30"), ("start_iterations", "300")];
+    let warm = from(&truth(), "unn", Emitters::Auto, &quick).unwrap();
+    let cold = run_with("unn", &quick, &readings);
+    assert_eq!(warm.map.findings().len(), 2);
+    let error = |e: &Estimate| score(&e.map, &truth(), None).unwrap().rmse_db;
+    assert!(error(&warm) < error(&cold), "{} {}", error(&warm), error(&cold));
 }

@@ -52,7 +52,7 @@ impl Estimator for ThinPlate {
     fn estimate(
         &self,
         readings: &Readings,
-        _context: &Context,
+        _context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError> {
         let grid = readings.grid();

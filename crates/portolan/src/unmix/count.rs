@@ -75,7 +75,7 @@ pub fn count_exact(readings_power: &Array2<f64>) -> Option<usize> {
 
 /// How held-out entries are judged. Where noise was cut at zero, what is left of it has a positive
 /// mean that looks like one more emitter: such readings only say that the power is small.
-pub(super) fn judge(power: &[f64]) -> (Link, Option<Bounds>) {
+pub(crate) fn judge(power: &[f64]) -> (Link, Option<Bounds>) {
     // Sensors stand in about a tenth of the cells.
     let link = Link::choose(power.iter().copied(), 10 * power.len());
     let zeros = power.iter().filter(|x| **x == 0.0).count();

@@ -32,7 +32,7 @@ pub fn unmix_levels(
     let bounds = Bounds { low: scale(bounds.low), high: scale(bounds.high) };
     let floor = options.floor.unwrap_or(quantiser.offset()) / peak;
     let (bands, more) = (levels.ncols(), UnmixOptions { polish_rounds: 60, ..*options });
-    finish(unmix_noisy(&scaled, Some(bounds), bands, emitters, floor, &more, seed), peak)
+    finish(unmix_noisy(&scaled, Some(bounds), bands, emitters, floor, &more, seed), peak, true)
 }
 
 /// As [`count`](super::count()), from levels (255 = gap).

@@ -10,6 +10,7 @@ mod count;
 mod exact;
 mod hals;
 mod levels;
+mod refine;
 mod shear;
 #[cfg(test)]
 pub(crate) mod simulated;
@@ -19,8 +20,11 @@ mod tests;
 mod vertices;
 mod weighted;
 
-pub use count::{Count, Evidence, count, count_exact};
+pub(crate) use count::judge;
+pub use count::{Count, Evidence, MOST, count, count_exact};
 pub use levels::{count_levels, unmix_levels};
+pub use refine::refine;
+pub(crate) use weighted::Bounds;
 
 use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
@@ -30,7 +34,7 @@ use crate::error::{EstimateError, InputError};
 use crate::link::Link;
 use exact::Subspace;
 use hals::Hals;
-use weighted::{Bounds, System, Weighted};
+use weighted::{System, Weighted};
 
 /// SLFs at the sensors and PSDs.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,11 +96,11 @@ pub fn unmix(
             unmix_noisy(&power, bounds, bands, emitters, floor, options, seed)
         }
     };
-    finish(fitted, peak)
+    finish(fitted, peak, true)
 }
 
-/// Back to the readings' unit, PSDs to unit norm.
-fn finish(fitted: Weighted, peak: f64) -> Result<Unmixed, EstimateError> {
+/// Back to the readings' unit, PSDs to unit norm; strongest emitter first where `sorted`.
+fn finish(fitted: Weighted, peak: f64, sorted: bool) -> Result<Unmixed, EstimateError> {
     let residual = fitted.residual();
     let (mut slf, psd, bands) = (fitted.slf, fitted.psd, fitted.bands);
     slf.iter_mut().for_each(|s| *s *= peak);
@@ -104,7 +108,7 @@ fn finish(fitted: Weighted, peak: f64) -> Result<Unmixed, EstimateError> {
         let message = "unmixing gave numbers that are not finite: check the unit of the readings";
         return Err(EstimateError::Numerical(message.into()));
     }
-    Ok(ordered(slf, psd, fitted.power.len() / bands, bands, residual))
+    Ok(normalised(slf, psd, bands, residual, sorted))
 }
 
 fn check(power: &Array2<f64>, emitters: usize, options: &UnmixOptions) -> Result<(), InputError> {
@@ -305,9 +309,10 @@ fn first_guess(
     (slf, psd)
 }
 
-/// PSDs to unit norm, strongest emitter first.
-fn ordered(slf: Vec<f64>, psd: Vec<f64>, sensors: usize, bands: usize, residual: f64) -> Unmixed {
+/// PSDs to unit norm; strongest emitter first where `sorted`.
+fn normalised(slf: Vec<f64>, psd: Vec<f64>, bands: usize, residual: f64, sorted: bool) -> Unmixed {
     let rank = psd.len() / bands;
+    let sensors = slf.len() / rank;
     let norms: Vec<f64> = psd
         .chunks_exact(bands)
         .map(|c| {
@@ -323,7 +328,9 @@ fn ordered(slf: Vec<f64>, psd: Vec<f64>, sensors: usize, bands: usize, residual:
         .map(|r| norms[r] * slf[r * sensors..(r + 1) * sensors].iter().sum::<f64>())
         .collect();
     let mut order: Vec<usize> = (0..rank).collect();
-    order.sort_by(|&a, &b| strength[b].total_cmp(&strength[a]));
+    if sorted {
+        order.sort_by(|&a, &b| strength[b].total_cmp(&strength[a]));
+    }
     let flat = 1.0 / (bands as f64).sqrt();
     // An emitter that came out silent keeps a flat PSD and no SLF, so that norms stay 1.
     Unmixed {

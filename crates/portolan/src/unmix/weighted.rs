@@ -10,14 +10,14 @@ const SWEEPS: usize = 12;
 
 /// Between which powers each reading lies: the bins of a quantiser.
 #[derive(Clone)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     pub low: Vec<f64>,
     pub high: Vec<f64>,
 }
 
 impl Bounds {
     /// The power in the bin of entry `at` that is nearest to a model's.
-    pub(super) fn nearest(&self, at: usize, model: f64) -> f64 {
+    pub fn nearest(&self, at: usize, model: f64) -> f64 {
         model.max(self.low[at]).min(self.high[at])
     }
 }

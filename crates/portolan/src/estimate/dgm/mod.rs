@@ -109,7 +109,7 @@ impl Estimator for Dgm {
     fn estimate(
         &self,
         readings: &Readings,
-        context: &Context,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError> {
         progress.report(0, 1)?;
@@ -163,7 +163,7 @@ fn mean(values: &[f32]) -> f64 {
 struct Job<'a> {
     dgm: &'a Dgm,
     readings: &'a Readings,
-    context: &'a Context,
+    context: &'a Context<'a>,
     generator: &'a Generator,
     sampler: &'a Sampler,
     emitters: usize,

@@ -15,7 +15,7 @@ use start::random_latent;
 
 fn run(settings: &[(&str, &str)], emitters: usize, readings: &Readings) -> Estimate {
     let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
-    let context = Context { emitters: Emitters::Count(emitters), seed: 7 };
+    let context = Context { emitters: Emitters::Count(emitters), seed: 7, ..Context::default() };
     build("dgm", settings)
         .unwrap()
         .estimate(readings, &context, &Progress::silent())

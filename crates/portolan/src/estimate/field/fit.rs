@@ -23,10 +23,15 @@ const LEAST_INFORMATION: f64 = 1e-4;
 const TURNS: usize = 3;
 /// Rounds in which places and shadowing are sought again.
 const REFRESH: [usize; 4] = [0, 2, 5, 9];
+/// The same where the fit starts from an earlier estimate.
+const WARM_REFRESH: [usize; 2] = [0, 2];
 /// Largest step of a log SLF in one round.
 pub(super) const LARGEST_STEP: f64 = 1.5;
 /// A round that moves less than this, in nepers, is the last.
 const SETTLED: f64 = 1e-3;
+/// The same from an earlier estimate, which is near the answer: what moves on is what no reading
+/// decides.
+const WARM_SETTLED: f64 = 0.05;
 /// Choices among exact factorisations, each with fresh places and shadowing, and sweeps of each.
 const CHOICES: usize = 2;
 const SWEEPS: usize = 8;
@@ -57,6 +62,10 @@ pub(super) struct Fit<'a> {
     pub best_place_only: bool,
     /// The readings have no noise, and the start fits them.
     pub exact: bool,
+    /// The start is an earlier estimate.
+    pub warm: bool,
+    /// There was one, but the readings contradict it.
+    pub unmet: bool,
     /// The additive noise is never taken to be below this.
     pub least_additive: f64,
     /// Log SLFs, sensors x emitters.
@@ -82,9 +91,24 @@ impl Fit<'_> {
         Ok(done)
     }
 
+    /// Log SLFs at other cells (cells x emitters).
+    pub fn predict(&self, at: &[Cell]) -> Array2<f64> {
+        let (table, sill) = (self.table(), self.shadow.sill);
+        let mut logs = Array2::zeros((at.len(), self.emitters.len()));
+        for (mut column, emitter) in logs.columns_mut().into_iter().zip(&self.emitters) {
+            let losses = self.law.losses(self.grid, &emitter.places.at, at);
+            let trend = emitter.posterior.mean_trend(&losses);
+            for ((log, cell), trend) in column.iter_mut().zip(at).zip(trend) {
+                let pulls = self.cells.iter().zip(&emitter.posterior.pull);
+                *log = trend + sill * pulls.map(|(s, p)| table.between(*s, *cell) * p).sum::<f64>();
+            }
+        }
+        logs
+    }
+
     fn choose(&mut self, progress: &Progress<'_>) -> Result<usize, EstimateError> {
         let several = self.psd.nrows() > 1;
-        let choices = if several { CHOICES } else { 1 };
+        let choices = if several && !self.warm { CHOICES } else { 1 };
         for choice in 0..choices {
             progress.report(choice, choices)?;
             let sites = self.sites();
@@ -99,12 +123,20 @@ impl Fit<'_> {
         Ok(choices)
     }
 
-    fn iterate(&mut self, rounds: usize, progress: &Progress<'_>) -> Result<usize, EstimateError> {
+    pub fn iterate(
+        &mut self,
+        rounds: usize,
+        progress: &Progress<'_>,
+    ) -> Result<usize, EstimateError> {
+        let (refresh, settled) = match self.warm {
+            true => (&WARM_REFRESH[..], WARM_SETTLED),
+            false => (&REFRESH[..], SETTLED),
+        };
         for round in 0..rounds {
             progress.report(round, rounds)?;
             self.noise = self.targets.noise(&self.logs, &self.psd, self.least_additive);
             let sites = self.sites();
-            let places = if REFRESH.contains(&round) {
+            let places = if refresh.contains(&round) {
                 self.refresh(&sites)?
             } else {
                 self.emitters.iter().map(|e| e.places.clone()).collect()
@@ -114,7 +146,7 @@ impl Fit<'_> {
             let sites = self.sites();
             self.psd_variance = spectra::step(&mut self.psd, &sites);
             self.normalise();
-            if moved < SETTLED {
+            if moved < settled {
                 return Ok(round + 1);
             }
         }

@@ -5,6 +5,7 @@
 
 use faer::Mat;
 
+use crate::findings::Exponent;
 use crate::gaussian_process::CorrelationTable;
 use crate::grid::{Cell, Grid};
 use crate::linalg::{Cholesky, product};
@@ -208,8 +209,14 @@ impl Posterior {
         (mean, sd)
     }
 
-    pub fn exponent(&self) -> f64 {
-        self.weights.iter().zip(&self.trends).map(|(w, t)| w * t.exponent).sum()
+    /// Posterior mean of the exponent and its standard deviation, within and between places.
+    pub fn exponent(&self) -> Exponent {
+        let (mut value, mut square) = (0.0, 0.0);
+        for (w, t) in self.weights.iter().zip(&self.trends) {
+            value += w * t.exponent;
+            square += w * (t.exponent * t.exponent + t.covariance[2]);
+        }
+        Exponent { value, se: (square - value * value).max(0.0).sqrt() }
     }
 }
 

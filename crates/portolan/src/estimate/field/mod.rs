@@ -4,32 +4,38 @@
 pub(super) mod draw;
 mod fit;
 pub(super) mod law;
+mod number;
 mod places;
 mod scale;
-mod shadow;
+pub(super) mod shadow;
 mod shear;
 mod sites;
 mod spectra;
 
-use ndarray::{Array2, Array3};
+use ndarray::{Array2, Array3, Axis};
 
 use super::bands::Scale;
-use super::emitters::number_of_emitters;
+use super::emitters::start_factors;
 use super::thin_plate::local_note;
-use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
+use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress, build as build_method};
 use crate::error::{EstimateError, InputError};
 use crate::link::{DB_PER_NEPER, Link};
 use crate::map::{Factors, RadioMap};
-use crate::readings::Readings;
-use crate::unmix::{UnmixOptions, unmix};
+use crate::readings::{Readings, Values};
+use crate::unmix::{UnmixOptions, Unmixed, count_exact, refine, unmix};
 use draw::{Canvas, Drawn, Fields};
 use fit::{Emitter, Fit};
 use law::Law;
+use number::Structure;
 use shadow::{Fixed, usual};
 use sites::{Noise, Targets};
 
 const OWN: &[OptionSpec] = &[
-    OptionSpec { name: "rounds", default: "20 (ours)", takes: "1 to 1000: most rounds of the fit" },
+    OptionSpec {
+        name: "rounds",
+        default: "20 (ours); 8 from an earlier map",
+        takes: "1 to 1000: most rounds of the fit",
+    },
     OptionSpec { name: "decorrelation", default: "fitted", takes: "metres" },
     OptionSpec { name: "shadow_db", default: "fitted", takes: "dB" },
     OptionSpec { name: "exponent", default: "2.3 (ours)", takes: "expected path-loss exponent" },
@@ -58,9 +64,11 @@ pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
 
 /// Readings that unmixing explains up to this, in nepers, have no noise.
 const EXACT: f64 = 1e-6;
+/// Rounds in which the factors of a start are fitted to exact readings.
+const REFINING: usize = 4;
 
-struct Field {
-    rounds: usize,
+pub(super) struct Field {
+    rounds: Option<usize>,
     fixed: Fixed,
     exponent: f64,
     exponent_sd: f64,
@@ -70,35 +78,64 @@ struct Field {
 }
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
-    let positive = f64::MIN_POSITIVE..f64::INFINITY;
-    let positions = [("average", false), ("best", true)];
-    Ok(Box::new(Field {
-        rounds: options.count("rounds", 1..=1000)?.unwrap_or(20),
-        fixed: Fixed {
-            decorrelation_m: options.number("decorrelation", positive.clone())?,
-            sill: options
-                .number("shadow_db", positive.clone())?
-                .map(|s| (s / DB_PER_NEPER).powi(2)),
-        },
-        exponent: options.number("exponent", 0.0..10.0)?.unwrap_or(2.3),
-        exponent_sd: options.number("exponent_sd", positive)?.unwrap_or(0.35),
-        best_place_only: options.choice("positions", &positions)?.unwrap_or(false),
-        neighbours: options.count("neighbours", 2..=scale::TOGETHER)?,
-        scale: Scale::log_from_options(options)?,
-    }))
+    Ok(Box::new(Field::new(options)?))
+}
+
+impl Field {
+    pub(super) fn new(options: &Options) -> Result<Self, InputError> {
+        let positive = f64::MIN_POSITIVE..f64::INFINITY;
+        let positions = [("average", false), ("best", true)];
+        Ok(Field {
+            rounds: options.count("rounds", 1..=1000)?,
+            fixed: Fixed {
+                decorrelation_m: options.number("decorrelation", positive.clone())?,
+                sill: options
+                    .number("shadow_db", positive.clone())?
+                    .map(|s| (s / DB_PER_NEPER).powi(2)),
+            },
+            exponent: options.number("exponent", 0.0..10.0)?.unwrap_or(2.3),
+            exponent_sd: options.number("exponent_sd", positive)?.unwrap_or(0.35),
+            best_place_only: options.choice("positions", &positions)?.unwrap_or(false),
+            neighbours: options.count("neighbours", 2..=scale::TOGETHER)?,
+            scale: Scale::log_from_options(options)?,
+        })
+    }
 }
 
 impl Estimator for Field {
     fn estimate(
         &self,
         readings: &Readings,
-        context: &Context,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError> {
         progress.report(0, 1)?;
         let power = readings.power();
         let link = self.scale.link(readings, &power).expect("the scale is logarithmic");
-        let emitters = number_of_emitters(readings, context)?;
+        let (structure, note) = self.structure(readings, context, progress)?;
+        let mut estimate = match structure {
+            Structure::Emitters(emitters) => {
+                self.emitters(readings, link, emitters, context, progress)?
+            }
+            Structure::Bands => {
+                build_method("kriging", [])?.estimate(readings, context, progress)?
+            }
+        };
+        estimate.notes.extend(note);
+        Ok(estimate)
+    }
+}
+
+impl Field {
+    /// The map of so many emitters.
+    fn emitters(
+        &self,
+        readings: &Readings,
+        link: Link,
+        emitters: usize,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<Estimate, EstimateError> {
         // The fit takes most of the time, drawing the rest.
         let fitting = |share: f64| progress.report((700.0 * share) as usize, 1000).is_ok();
         let drawing = |share: f64| progress.report(700 + (300.0 * share) as usize, 1000).is_ok();
@@ -143,28 +180,52 @@ impl Estimator for Field {
             .collect();
         finish(readings, &whole, &emitters, neighbours, link, rounds, &drawing)
     }
-}
 
-impl Field {
     fn fit<'a>(
         &self,
         readings: &'a Readings,
         targets: &'a Targets,
         link: Link,
         emitters: usize,
-        context: &Context,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<(Fit<'a>, usize), EstimateError> {
+        let mut fit = self.begin(readings, targets, link, emitters, context)?;
+        let most = self.rounds.unwrap_or(if fit.warm { 8 } else { 20 });
+        let rounds = fit.run(most, progress)?;
+        Ok((fit, rounds))
+    }
+
+    /// The start of a fit.
+    fn begin<'a>(
+        &self,
+        readings: &'a Readings,
+        targets: &'a Targets,
+        link: Link,
+        emitters: usize,
+        context: &Context<'_>,
+    ) -> Result<Fit<'a>, EstimateError> {
         let grid = readings.grid();
         let options = UnmixOptions { floor: Some(link.offset()), ..UnmixOptions::default() };
-        let unmixed = unmix(&readings.power(), emitters, &options, context.seed)?;
+        let power = readings.power();
+        let start = start_factors(readings, context)?;
+        let known = match start {
+            Some(factors) => carry_over(factors, readings, &power, &options)?,
+            None => None,
+        };
+        let warm = known.is_some();
+        let unmet = start.is_some() && !warm;
+        let unmixed = match known {
+            Some(known) => known,
+            None => unmix(&power, emitters, &options, context.seed)?,
+        };
         let brightest = unmixed.slf_at_sensors.iter().copied().fold(0.0, f64::max);
         let floor = (1e-12 * brightest).max(f64::MIN_POSITIVE);
         let exact = matches!(targets, Targets::Power(_)) && unmixed.residual < EXACT;
         // A logarithm must have something to start from, unless the start is the answer.
         let least_psd = if exact { 0.0 } else { 1e-6 };
         let least_additive = 1e-3 * link.offset();
-        let mut fit = Fit {
+        Ok(Fit {
             grid,
             cells: readings.cells(),
             targets,
@@ -176,6 +237,8 @@ impl Field {
             fixed: self.fixed,
             best_place_only: self.best_place_only,
             exact,
+            warm,
+            unmet,
             least_additive,
             logs: unmixed.slf_at_sensors.mapv(|s| s.max(floor).ln()),
             psd_variance: Array2::zeros(unmixed.psd.dim()),
@@ -183,10 +246,41 @@ impl Field {
             noise: Noise { relative: sites::LEAST_RELATIVE, additive: least_additive },
             shadow: usual(grid, self.fixed),
             emitters: Vec::new(),
-        };
-        let rounds = fit.run(self.rounds, progress)?;
-        Ok((fit, rounds))
+        })
     }
+}
+
+/// An earlier estimate's factors at the sensors of new readings. Readings without noise must be met
+/// exactly, or there is nothing to carry over; with noise the fit itself does what refining would.
+fn carry_over(
+    factors: &Factors,
+    readings: &Readings,
+    power: &Array2<f64>,
+    options: &UnmixOptions,
+) -> Result<Option<Unmixed>, EstimateError> {
+    let (cells, emitters) = (readings.cells(), factors.psd.nrows());
+    let slf = Array2::from_shape_fn((cells.len(), emitters), |(n, r)| {
+        factors.slf[[r, cells[n].row, cells[n].col]]
+    });
+    let options = UnmixOptions { polish_rounds: REFINING, ..*options };
+    let refined = refine(power, &slf, &factors.psd, &options)?;
+    if matches!(readings.values(), Values::Power(_)) {
+        if refined.residual < EXACT {
+            return Ok(Some(refined));
+        }
+        if count_exact(power).is_some() {
+            return Ok(None);
+        }
+    }
+    let norms = factors.psd.map_axis(Axis(1), |c| c.dot(&c).sqrt());
+    if norms.iter().any(|norm| *norm <= 0.0) || slf.iter().all(|s| *s <= 0.0) {
+        return Ok(None);
+    }
+    Ok(Some(Unmixed {
+        slf_at_sensors: slf * &norms,
+        psd: &factors.psd / &norms.insert_axis(Axis(1)),
+        residual: refined.residual,
+    }))
 }
 
 fn draw(
@@ -226,7 +320,14 @@ fn finish(
     let link = if quiet.offset() < link.offset() { quiet } else { link };
     let map = chart(readings, &fields, &fit.psd, &fit.psd_variance, link)?;
     let found: Vec<_> = emitters.iter().map(|e| e.posterior.place(&e.places)).collect();
-    let mut estimate = Estimate::new(map.with_emitters(found.iter().map(|f| f.0).collect()));
+    // A place stands for its square. The likeliest place alone has no standard error.
+    let square = places::FINEST / 12f64.sqrt();
+    let known = if fit.best_place_only { &[] } else { &found[..] };
+    let map = map
+        .with_emitters(found.iter().map(|f| f.0).collect())
+        .with_emitter_se(known.iter().map(|f| f.1.map(|sd| sd.hypot(square))).collect())?
+        .with_exponents(emitters.iter().map(|e| e.posterior.exponent()).collect())?;
+    let mut estimate = Estimate::new(map);
     estimate.iterations = rounds;
     estimate.fitted = vec![
         ("emitters", emitters.len() as f64),
@@ -235,16 +336,9 @@ fn finish(
         ("noise_db", DB_PER_NEPER * fit.noise.relative),
         ("noise_power", fit.noise.additive),
     ];
-    let cell = fit.grid.cell_m();
-    for (r, (emitter, (at, sd))) in emitters.iter().zip(&found).enumerate() {
-        estimate.notes.push(format!(
-            "emitter {r} at row {:.1}, col {:.1} (standard error {:.1} m and {:.1} m), exponent {:.2}",
-            at[0],
-            at[1],
-            sd[0] * cell,
-            sd[1] * cell,
-            emitter.posterior.exponent()
-        ));
+    if fit.unmet {
+        let unmet = "the map to start from cannot explain the readings: started from nothing";
+        estimate.notes.push(unmet.into());
     }
     if readings.sensors() > scale::FITTED {
         estimate.notes.push(format!(

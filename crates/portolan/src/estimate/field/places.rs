@@ -18,7 +18,7 @@ const MOST_ENTRIES: usize = 16_000;
 const SPLIT: usize = 40;
 const ROUNDS: usize = 4;
 /// Squares of this side in cells are not split.
-const FINEST: f64 = 0.45;
+pub(super) const FINEST: f64 = 0.45;
 /// The grid is extended by this share of its longer side.
 const MARGIN: f64 = 0.15;
 /// Candidates solved for at once.

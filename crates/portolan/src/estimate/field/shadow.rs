@@ -17,7 +17,7 @@ const SPREAD_SILL: f64 = 1.5;
 const SPREAD_REACH: f64 = 1.2;
 
 /// One emitter's pseudo-data.
-pub(super) struct Sample {
+pub(crate) struct Sample {
     pub values: Vec<f64>,
     pub noise: Vec<f64>,
     pub places: Places,
@@ -25,13 +25,13 @@ pub(super) struct Sample {
 
 /// What the user has fixed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Fixed {
+pub(crate) struct Fixed {
     pub decorrelation_m: Option<f64>,
     pub sill: Option<f64>,
 }
 
 /// Before anything is known.
-pub(super) fn usual(grid: Grid, fixed: Fixed) -> Shadow {
+pub(crate) fn usual(grid: Grid, fixed: Fixed) -> Shadow {
     Shadow {
         decorrelation_m: fixed.decorrelation_m.unwrap_or(grid.diagonal_m().max(grid.cell_m())),
         sill: fixed.sill.unwrap_or((USUAL_DB / DB_PER_NEPER).powi(2)),
@@ -39,7 +39,7 @@ pub(super) fn usual(grid: Grid, fixed: Fixed) -> Shadow {
 }
 
 /// The likeliest shadowing, searched from `start`.
-pub(super) fn fit(
+pub(crate) fn fit(
     grid: Grid,
     law: &Law,
     cells: &[Cell],

@@ -87,6 +87,22 @@ impl Targets {
         }
     }
 
+    /// Negative log likelihood of one reading where the power is `total`.
+    pub fn loss(&self, sensor: usize, band: usize, total: f64, noise: Noise) -> f64 {
+        match self {
+            Targets::Levels { levels, probit, offset } => {
+                -probit.log_probability(levels[[sensor, band]], (total + offset).ln()).0
+            }
+            Targets::Power(power) => {
+                let deviation = (noise.relative * total).hypot(noise.additive);
+                match power[[sensor, band]] {
+                    0.0 => -log_tail(total / deviation),
+                    reading => deviation.ln() + 0.5 * ((reading - total) / deviation).powi(2),
+                }
+            }
+        }
+    }
+
     /// Linearises about log SLFs (sensors x emitters) and PSDs (emitters x bands).
     pub fn sites(&self, logs: &Array2<f64>, psd: &Array2<f64>, noise: Noise) -> Sites {
         let (sensors, bands) = self.dim();
@@ -208,6 +224,11 @@ fn power_pull(reading: f64, total: f64, noise: Noise) -> Pull {
     let ratio = reading / total;
     let error = share * ratio.ln() + (1.0 - share) * (ratio - 1.0);
     Pull { slope: error / variance, information: 1.0 / variance }
+}
+
+/// ln Phi(-z).
+fn log_tail(z: f64) -> f64 {
+    -0.5 * z * z - 0.5 * (2.0 * std::f64::consts::PI).ln() - hazard(z).ln()
 }
 
 /// phi(z) / Phi(-z).

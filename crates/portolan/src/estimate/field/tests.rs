@@ -4,7 +4,7 @@ use ndarray::{Array2, Array3};
 
 use crate::Estimator;
 use crate::error::EstimateError;
-use crate::estimate::{Context, Emitters, Estimate, Oracle, Progress, build, method};
+use crate::estimate::{Context, Emitters, Estimate, Progress, build, method};
 use crate::grid::{Cell, Grid};
 use crate::map::{Factors, RadioMap};
 use crate::readings::{Readings, Values};
@@ -32,8 +32,18 @@ fn estimate(
     readings: &Readings,
     emitters: usize,
 ) -> Result<Estimate, EstimateError> {
-    let context = Context { emitters: Emitters::Count(emitters), seed: 1 };
+    let context = Context { emitters: Emitters::Count(emitters), seed: 1, ..Context::default() };
     estimator.estimate(readings, &context, &Progress::silent())
+}
+
+fn told(
+    truth: &RadioMap,
+    decorrelation: Option<&str>,
+    readings: &Readings,
+) -> Result<Estimate, EstimateError> {
+    let settings = decorrelation.map(|d| ("decorrelation".to_string(), d.to_string()));
+    let context = Context { truth: Some(truth), ..Context::default() };
+    build("oracle", settings)?.estimate(readings, &context, &Progress::silent())
 }
 
 fn finite(estimate: &Estimate) -> bool {
@@ -51,8 +61,7 @@ fn field_lies_between_kriging_and_the_oracle() {
         let ssim = |estimate: &Estimate| score(&estimate.map, &truth, None).unwrap().ssim.unwrap();
         kriging += ssim(&estimate(&*build("kriging", []).unwrap(), &readings, 3).unwrap());
         field += ssim(&run(&[], &readings, 3));
-        let knows = Oracle::new(truth.clone(), 90.0).unwrap();
-        oracle += ssim(&estimate(&knows, &readings, 3).unwrap());
+        oracle += ssim(&told(&truth, Some("90"), &readings).unwrap());
     }
     assert!(kriging < field && field < oracle, "{kriging} {field} {oracle}");
     assert!(field - kriging > 0.5 * (oracle - kriging), "{kriging} {field} {oracle}");
@@ -217,8 +226,96 @@ fn neighbourhoods_and_many_sensors_agree_with_the_whole() {
 fn the_oracle_asks_for_a_truth_it_can_use() {
     let truth = map(16, 4, 1, 0);
     let dense = RadioMap::dense(truth.grid(), truth.to_dense().into_owned()).unwrap();
-    assert!(Oracle::new(dense, 90.0).is_err());
-    assert!(Oracle::new(truth.clone(), 0.0).is_err());
-    let other = exact(&map(16, 5, 1, 0), 20);
-    assert!(estimate(&Oracle::new(truth, 90.0).unwrap(), &other, 1).is_err());
+    let readings = exact(&truth, 20);
+    assert!(told(&dense, None, &readings).is_err());
+    assert!(told(&truth, None, &exact(&map(16, 5, 1, 0), 20)).is_err());
+    let error = estimate(&*build("oracle", []).unwrap(), &readings, 1).unwrap_err();
+    assert!(error.to_string().contains("needs the truth"), "{error}");
+}
+
+#[test]
+fn an_oracle_that_fits_the_decorrelation_is_as_good_as_one_that_is_told() {
+    let truth = map(48, 8, 3, 2);
+    let readings = exact(&truth, 90);
+    let error = |decorrelation: Option<&str>| {
+        let estimate = told(&truth, decorrelation, &readings).unwrap();
+        score(&estimate.map, &truth, None).unwrap().rmse_db
+    };
+    assert!(error(None) < 1.01 * error(Some("90")), "{} {}", error(None), error(Some("90")));
+}
+
+#[test]
+fn places_and_exponents_come_with_standard_errors() {
+    let truth = map(48, 32, 3, 1);
+    let estimate = run(&[], &exact(&truth, 115), 3);
+    for finding in estimate.map.findings() {
+        let (se, exponent) = (finding.at_se.unwrap(), finding.exponent.unwrap());
+        assert!(se.iter().all(|s| (0.1..10.0).contains(s)), "{se:?}");
+        assert!((1.0..4.0).contains(&exponent.value) && (0.01..0.36).contains(&exponent.se));
+        let distance = |at: &[f64; 2]| {
+            ((at[0] - finding.at[0]) / se[0]).hypot((at[1] - finding.at[1]) / se[1])
+        };
+        let nearest = truth.emitters().iter().map(distance).fold(f64::INFINITY, f64::min);
+        assert!(nearest < 4.0, "{nearest} standard errors");
+    }
+    let likeliest = run(&[("positions", "best")], &exact(&truth, 115), 3);
+    assert!(likeliest.map.findings().iter().all(|f| f.at_se.is_none()));
+}
+
+#[test]
+fn new_sensors_update_an_earlier_estimate_in_fewer_rounds() {
+    let truth = map(48, 24, 3, 4);
+    let sensing = Sensing::exact(Layout::Count(105), 5);
+    for snr_db in [None, Some(20.0)] {
+        let after = sense(&truth, &Sensing { snr_db, ..sensing.clone() }).unwrap();
+        let some: Vec<usize> = (0..105).filter(|n| n % 3 != 2).collect();
+        let before = after.subset(&some).unwrap();
+        let (first, cold) = (run(&[], &before, 3), run(&[], &after, 3));
+        let context = Context { start: Some(&first.map), seed: 1, ..Context::default() };
+        let field = build("field", []).unwrap();
+        let warm = field.estimate(&after, &context, &Progress::silent()).unwrap();
+        let ssim = |e: &Estimate| score(&e.map, &truth, None).unwrap().ssim.unwrap();
+        assert!(ssim(&warm) > ssim(&cold) - 0.003, "{} {}", ssim(&warm), ssim(&cold));
+        assert!(warm.iterations < cold.iterations, "{} {}", warm.iterations, cold.iterations);
+        assert!(ssim(&warm) > ssim(&first), "the new sensors count");
+        // An emitter keeps its number.
+        for (a, b) in first.map.findings().iter().zip(warm.map.findings()) {
+            assert!((a.at[0] - b.at[0]).hypot(a.at[1] - b.at[1]) < 8.0, "{a:?} {b:?}");
+        }
+    }
+}
+
+#[test]
+fn the_number_of_emitters_is_found_through_noise_and_levels() {
+    let truth = map(48, 32, 3, 2);
+    let sensing = Sensing::exact(Layout::Count(115), 5);
+    let quantising = Some(Quantising { bits: 4, edges: None, sigma: 0.5 });
+    for (snr_db, quantising) in [(None, None), (Some(20.0), None), (None, quantising)] {
+        let readings = sense(&truth, &Sensing { snr_db, quantising, ..sensing.clone() }).unwrap();
+        let context = Context { seed: 1, ..Context::default() };
+        let field = build("field", []).unwrap();
+        let found = field.estimate(&readings, &context, &Progress::silent()).unwrap();
+        let counted = found.fitted.iter().find(|f| f.0 == "emitters").unwrap().1;
+        assert_eq!(counted, 3.0, "{snr_db:?} {:?}", found.notes);
+    }
+}
+
+#[test]
+fn bands_that_share_nothing_are_kriged_alone() {
+    // A checkerboard of levels with a phase of its own in every band: no place, no path loss.
+    let grid = Grid::new(24, 24, 1.0).unwrap();
+    let power = Array3::from_shape_fn((24, 24, 10), |(i, j, k)| {
+        let wave = |at: usize, phase: f64| (0.5 * at as f64 + phase).sin();
+        (2.0 * wave(i, 1.7 * k as f64) * wave(j, 2.9 * k as f64)).exp()
+    });
+    let truth = RadioMap::dense(grid, power).unwrap();
+    let readings = sense(&truth, &Sensing::exact(Layout::Count(170), 3)).unwrap();
+    let error = |name: &str| {
+        let method = build(name, []).unwrap();
+        let found = method.estimate(&readings, &Context::default(), &Progress::silent()).unwrap();
+        (score(&found.map, &truth, None).unwrap().rmse_db, found.notes)
+    };
+    let ((field, notes), (kriging, _)) = (error("field"), error("kriging"));
+    assert!(field <= 1.001 * kriging, "{field} {kriging} {notes:?}");
+    assert!(notes.iter().any(|note| note.contains("held-out sensors")), "{notes:?}");
 }

@@ -11,12 +11,12 @@ use ndarray::{Array2, Array3, Axis};
 use super::bands::Scale;
 use super::btd::{BtdMethod, factored};
 use super::course::{Course, Schedule};
-use super::emitters::{number_of_emitters, unmix_readings};
+use super::emitters::{number_of_emitters, start_factors, unmix_readings};
 use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
 use crate::decoder::{Decoder, Normalisation, Output, Padding, Readout, Shape, Upsampling};
 use crate::error::{EstimateError, InputError};
 use crate::likelihood::{Likelihood, Probit, SquaredError};
-use crate::map::RadioMap;
+use crate::map::{Factors, RadioMap};
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
 use crate::simulate::stream;
@@ -124,6 +124,8 @@ impl Imitation {
 struct Unn {
     shape: Shape,
     start: Start,
+    /// The start was asked for by name.
+    start_named: bool,
     fit: FitOptions,
     scale: Scale,
     imitation: Imitation,
@@ -143,7 +145,8 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
         ("unmixed", Some(Start::Unmixed)),
     ];
     let usual = if literal { Start::Btd } else { Start::Unmixed };
-    let start = options.choice("start", &starts)?.flatten().unwrap_or(usual);
+    let named = options.choice("start", &starts)?.flatten();
+    let start = named.unwrap_or(usual);
     // From a good start small steps refine; from a random one they do not arrive.
     let warm = !literal && !matches!(start, Start::Uniform | Start::Xavier);
     let output = if warm { Output::Exponential } else { Output::Sigmoid };
@@ -154,6 +157,7 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
     Ok(Box::new(Unn {
         shape: shape_from_options(options, output)?,
         start,
+        start_named: named.is_some(),
         imitation: options.count("start_iterations", 0..=1_000_000)?.map_or(
             if literal { Imitation::AtMost(300) } else { Imitation::AtMost(2000) },
             Imitation::Exactly,
@@ -219,7 +223,7 @@ impl Estimator for Unn {
     fn estimate(
         &self,
         readings: &Readings,
-        context: &Context,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError> {
         progress.report(0, 1)?;
@@ -263,7 +267,7 @@ impl Estimator for Unn {
 struct Job<'a> {
     unn: &'a Unn,
     readings: &'a Readings,
-    context: &'a Context,
+    context: &'a Context<'a>,
     decoder: &'a Decoder,
     readout: &'a Readout,
     offset: f64,
@@ -273,10 +277,20 @@ impl Job<'_> {
     fn start(&self, unit: f64, progress: &Progress<'_>) -> Result<Unknowns, EstimateError> {
         let (emitters, bands) = (self.decoder.emitters(), self.readings.bands());
         let mut rng = stream(self.context.seed, 0);
-        let guess = match self.unn.start {
-            Start::Uniform => return Ok(random(self.decoder, bands, Draw::Uniform, &mut rng)),
-            Start::Xavier => return Ok(random(self.decoder, bands, Draw::Xavier, &mut rng)),
-            Start::Btd => {
+        let earlier = start_factors(self.readings, self.context)?;
+        if earlier.is_some() && self.unn.start_named {
+            let message = "unn starts from a map or as its option start says: give one of them";
+            return Err(InputError::Request(message.into()).into());
+        }
+        let guess = match (earlier, self.unn.start) {
+            (Some(factors), _) => self.earlier(factors),
+            (None, Start::Uniform) => {
+                return Ok(random(self.decoder, bands, Draw::Uniform, &mut rng));
+            }
+            (None, Start::Xavier) => {
+                return Ok(random(self.decoder, bands, Draw::Xavier, &mut rng));
+            }
+            (None, Start::Btd) => {
                 let btd = BtdMethod::default();
                 let seed = self.context.seed;
                 let found = btd.decompose(self.readings, emitters, seed, progress)?;
@@ -285,18 +299,26 @@ impl Job<'_> {
                     slf.index_axis(Axis(0), r).to_owned()
                 })
             }
-            Start::Interpolation => self.interpolated("thin_plate", true, unit, progress)?,
-            Start::Unmixed => self.interpolated("kriging", false, unit, progress)?,
+            (None, Start::Interpolation) => {
+                self.interpolated("thin_plate", true, unit, progress)?
+            }
+            (None, Start::Unmixed) => self.interpolated("kriging", false, unit, progress)?,
         };
         let mut at = random(self.decoder, bands, Draw::Xavier, &mut rng);
         let iterations = self.unn.imitation.iterations(self.decoder);
         imitate(self.decoder, &guess.slf, self.offset as f32, iterations, &mut at, progress)?;
-        at.psd = if self.unn.literal {
+        at.psd = if self.unn.literal && earlier.is_none() {
             random_psd(emitters, bands, &mut rng)
         } else {
             padded_psd(&guess.psd, unit)
         };
         Ok(at)
+    }
+
+    fn earlier(&self, factors: &Factors) -> Guess {
+        Guess::new(self.readings.grid(), &factors.psd, |r| {
+            factors.slf.index_axis(Axis(0), r).to_owned()
+        })
     }
 
     /// Unmixes the readings and carries each emitter's SLF from the sensors to the grid.

@@ -1,0 +1,173 @@
+//! The Wi-Fi survey of an office floor at Mannheim University (CRAWDAD mannheim/compass), from its
+//! raw scans: medians at 166 places on a grid of 34 x 14 cells of 1 m, and at 60 places off the grid
+//! that make a natural test set. Bands that were read at fewer than half of the places are left out,
+//! which leaves the nine of the paper.
+//!
+//! [`survey`] reads that survey and holds it to its grid. Any other trace in the same format is read
+//! by [`crate::read_readings`] with the caller's grid.
+
+mod source;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use ndarray::Array2;
+use portolan::{Cell, Grid, Readings, Values};
+
+use crate::error::{Check, IoError, Problem, Result, shown};
+use crate::options::{ReadOptions, Unit};
+use crate::readings_arrays::warn_merged;
+
+pub(crate) use source::is_trace;
+use trace::Medians;
+pub use trace::Place;
+
+/// Rows and columns of the floor in the paper.
+const SIDES: (usize, usize) = (34, 14);
+
+/// The farthest cell a trace may name; a grid's own limit is tighter.
+const FARTHEST: f64 = (1u64 << 28) as f64;
+
+/// The survey as medians.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MannheimSurvey {
+    /// 34 x 14 cells of 1 m; x counts rows, y columns.
+    pub grid: Grid,
+    /// Ascending; the same for both sets.
+    pub freq_hz: Vec<f64>,
+    /// The places on the grid, as linear power.
+    pub offline: Readings,
+    /// The same in dBm, one place for each sensor of `offline`.
+    pub offline_dbm: Vec<Place>,
+    /// The places off the grid; none where their trace is not there.
+    pub online: Vec<Place>,
+    /// Frequencies that were left out, with the number of places that read them.
+    pub left_out: Vec<(f64, usize)>,
+    /// Scans of both traces.
+    pub scans: usize,
+}
+
+/// Reads the survey from its folder, or from the offline trace alone; as text, .gz or .zip.
+pub fn survey(path: impl AsRef<Path>) -> Result<MannheimSurvey> {
+    let path = path.as_ref();
+    let (offline_path, online_path) = match path.is_dir() {
+        true => {
+            let offline = find(path, "offline").ok_or_else(|| {
+                Problem::new("no offline trace, expected offline.final.trace.zip, .txt or .txt.gz")
+                    .in_file(path)
+            })?;
+            (offline, find(path, "online"))
+        }
+        false => (path.to_owned(), None),
+    };
+    let (medians, left_out) = medians(&offline_path)?.drop_rare();
+    let in_file = |problem: Problem| problem.in_file(&offline_path);
+    let grid = Grid::new(SIDES.0, SIDES.1, 1.0).map_err(|e| in_file(e.into()))?;
+    let cells = medians.places.iter().map(|place| on_grid(place, grid)).collect::<Check<_>>();
+    let values = Values::Power(linear(&medians));
+    let offline = Readings::new(grid, cells.map_err(in_file)?, values)
+        .and_then(|readings| readings.with_frequencies(Some(medians.freq_hz.clone())))
+        .map_err(|error| in_file(error.into()))?;
+    let mut scans = medians.scans;
+    let mut online = Vec::new();
+    if let Some(path) = online_path {
+        let medians = self::medians(&path)?.with_bands(&medians.freq_hz);
+        scans += medians.scans;
+        online = medians.places;
+    }
+    let (freq_hz, offline_dbm) = (medians.freq_hz, medians.places);
+    Ok(MannheimSurvey { grid, freq_hz, offline, offline_dbm, online, left_out, scans })
+}
+
+/// Readings of any trace that lies in memory, on the caller's grid.
+pub(crate) fn readings(
+    bytes: &[u8],
+    options: &ReadOptions,
+    warnings: &mut Vec<String>,
+) -> Check<Readings> {
+    if options.var.is_some() {
+        return Err(Problem::new("a trace has no variables: leave out --var"));
+    }
+    if options.unit == Some(Unit::Linear) {
+        return Err(Problem::new("a trace is in dBm: leave out --unit linear"));
+    }
+    let (medians, left_out) = source::medians(std::io::Cursor::new(bytes))?.drop_rare();
+    for (freq, places) in left_out {
+        let all = medians.places.len();
+        let mhz = freq / 1e6;
+        warnings.push(format!("{mhz} MHz was read at {places} of {all} places: left out"));
+    }
+    let cell_m = options.cell_m.unwrap_or_else(|| {
+        warnings.push("the cell size is not given: taken as 1 m".into());
+        1.0
+    });
+    Grid::new(1, 1, cell_m)?;
+    let nearest = |place: &Place| nearest(place, cell_m, options.origin_m);
+    let cells = medians.places.iter().map(nearest).collect::<Check<Vec<Cell>>>()?;
+    let (rows, cols) = options.grid.unwrap_or_else(|| {
+        let rows = cells.iter().map(|cell| cell.row + 1).max().unwrap_or(1);
+        let cols = cells.iter().map(|cell| cell.col + 1).max().unwrap_or(1);
+        warnings.push(format!("the grid is not given: {rows} x {cols} holds every position"));
+        (rows, cols)
+    });
+    let grid = Grid::new(rows, cols, cell_m)?;
+    let places = cells.iter().zip(&medians.places);
+    if let Some((cell, place)) = places.into_iter().find(|(cell, _)| !grid.contains(**cell)) {
+        let Cell { row, col } = cell;
+        return Err(Problem::new(format!(
+            "line {}: row {row}, col {col} is off the {rows} x {cols} grid: give a larger grid",
+            place.line
+        )));
+    }
+    let (readings, merged) = Readings::merged(grid, cells, Values::Power(linear(&medians)))?;
+    warn_merged(merged, warnings);
+    Ok(readings.with_frequencies(Some(medians.freq_hz))?)
+}
+
+/// The trace of a folder whose name begins with `set`.
+fn find(folder: &Path, set: &str) -> Option<PathBuf> {
+    let names = ["zip", "txt", "txt.gz", "gz", "txt.zip"];
+    let paths = names.map(|end| folder.join(format!("{set}.final.trace.{end}")));
+    paths.into_iter().find(|path| path.is_file())
+}
+
+fn medians(path: &Path) -> Result<Medians> {
+    let open = |source| IoError::Open { path: path.to_owned(), source };
+    source::medians(File::open(path).map_err(open)?).map_err(|problem| problem.in_file(path))
+}
+
+fn on_grid(place: &Place, grid: Grid) -> Check<Cell> {
+    let cell = nearest(place, grid.cell_m(), (0.0, 0.0))?;
+    let whole = cell.row as f64 == place.x_m && cell.col as f64 == place.y_m;
+    if whole && grid.contains(cell) {
+        return Ok(cell);
+    }
+    let (rows, cols) = SIDES;
+    Err(Problem::new(format!(
+        "line {}: position {}, {} is no cell of the survey's {rows} x {cols} grid of 1 m",
+        place.line,
+        shown(place.x_m),
+        shown(place.y_m)
+    )))
+}
+
+fn nearest(place: &Place, cell_m: f64, origin_m: (f64, f64)) -> Check<Cell> {
+    let side = |position: f64, origin: f64| {
+        let index = ((position - origin) / cell_m).round();
+        (0.0..FARTHEST).contains(&index).then_some(index as usize).ok_or_else(|| {
+            let (line, position) = (place.line, shown(position));
+            Problem::new(format!(
+                "line {line}: position {position} is off the grid, which starts at {origin}"
+            ))
+        })
+    };
+    Ok(Cell::new(side(place.x_m, origin_m.0)?, side(place.y_m, origin_m.1)?))
+}
+
+fn linear(medians: &Medians) -> Array2<f64> {
+    let shape = (medians.places.len(), medians.freq_hz.len());
+    Array2::from_shape_fn(shape, |(p, b)| Unit::Dbm.to_linear(medians.places[p].dbm[b]))
+}

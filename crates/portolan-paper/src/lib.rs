@@ -1,0 +1,33 @@
+//! The paper's tables and figures as experiments: what runs, how often, beside which printed number
+//! ("Domain-Factored Untrained Deep Prior for Spectrum Cartography", Timilsina, Shrestha, Cheng and
+//! Fu).
+//!
+//! An [`Experiment`] is data: cells that name a scene, a method and the paper's number, made by
+//! [`experiments`]. [`run`] takes their jobs trial by trial and writes every result to a
+//! [`Journal`]; what the journal holds is never run again. [`Desk`] turns the journal into
+//! markdown, CSV, JSON and pictures.
+
+mod data;
+mod error;
+mod experiment;
+mod experiments;
+mod files;
+mod journal;
+mod markdown;
+mod pictures;
+mod printed;
+mod record;
+mod runner;
+mod scene;
+mod summary;
+
+pub use data::{City, Data, Floor, Place};
+pub use error::ReproduceError;
+pub use experiment::{Call, Cell, Experiment, Job, Picture, Scene, Section, Simulated};
+pub use experiments::{NAMES, Size, experiments};
+pub use files::{Desk, PAGE};
+pub use journal::{FILE as JOURNAL, Journal};
+pub use printed::{Printed, printed, printed_cells};
+pub use record::{Figures, Metric, Outcome, Record};
+pub use runner::{Done, Settings, Status, Watch, run};
+pub use summary::{Mean, Summary};

@@ -1,0 +1,242 @@
+//! Pictures of experiments: curves over a table's rows, and recovered maps.
+
+use ndarray::Array2;
+use portolan::Readings;
+use portolan_io::picture::{
+    Curve, Figure, HeatPanel, Key, LinePanel, Picture as Drawing, Sensor, decibels, robust_limits,
+};
+
+use crate::error::ReproduceError;
+use crate::experiment::{Cell, Experiment, Job, Picture, Section};
+use crate::files::Desk;
+use crate::markdown::printed;
+use crate::record::{Figures, Metric, Outcome};
+use crate::scene::{Stage, Truth};
+use crate::summary::{Mean, Summary};
+
+/// Powers further below the strongest are drawn in the darkest colour.
+const WIDEST_DB: f64 = 100.0;
+
+/// Maps side by side in the figure of simulated maps.
+const COLUMNS: usize = 4;
+
+/// The names of an experiment's pictures.
+pub fn names(experiment: &Experiment) -> Vec<String> {
+    match experiment.picture {
+        Picture::Nothing => Vec::new(),
+        Picture::Curves => {
+            experiment.sections.iter().map(|section| curves_name(experiment, section)).collect()
+        }
+        Picture::Maps | Picture::Bands => vec![format!("{}.png", experiment.name)],
+    }
+}
+
+/// All pictures of an experiment that the journal allows, by file name.
+pub fn draw(
+    experiment: &Experiment,
+    desk: &Desk<'_>,
+) -> Result<Vec<(String, Drawing)>, ReproduceError> {
+    if !desk.has(experiment) {
+        return Ok(Vec::new());
+    }
+    let name = format!("{}.png", experiment.name);
+    match experiment.picture {
+        Picture::Nothing => Ok(Vec::new()),
+        Picture::Curves => Ok(experiment
+            .sections
+            .iter()
+            .map(|section| {
+                (curves_name(experiment, section), curves(experiment, section, desk).draw())
+            })
+            .collect()),
+        Picture::Maps => Ok(vec![(name, maps(experiment, desk)?.draw())]),
+        Picture::Bands => {
+            let figure = bands(experiment, desk)?;
+            Ok(figure.map(|figure| (name, figure.draw())).into_iter().collect())
+        }
+    }
+}
+
+fn curves_name(experiment: &Experiment, section: &Section) -> String {
+    let part = section.name.to_lowercase().replace(' ', "-");
+    if experiment.sections.len() > 1 {
+        format!("{}-{part}.png", experiment.name)
+    } else {
+        format!("{}.png", experiment.name)
+    }
+}
+
+/// Our means with error bars above, what the paper prints below.
+fn curves(experiment: &Experiment, section: &Section, desk: &Desk<'_>) -> Figure {
+    let mut ours = Vec::new();
+    let mut theirs = Vec::new();
+    for (place, column) in section.column_labels().into_iter().enumerate() {
+        let cells = || section.cells.iter().filter(|cell| cell.column == column);
+        let at = |cell: &Cell| cell.row.parse::<f64>().unwrap_or(f64::NAN);
+        let (colour, dashed) = (place, place >= 8);
+        let mut points = Vec::new();
+        for cell in cells() {
+            let summary = Summary::of(cell, desk.journal, desk.first_seed);
+            let Some(Mean { mean, error }) = summary.mean(Metric::Ssim) else { continue };
+            points.push((at(cell), mean));
+            if let Some(error) = error {
+                let bar = vec![(at(cell), mean - error), (at(cell), mean + error)];
+                ours.push(Curve { name: String::new(), points: bar, colour, dashed: false });
+            }
+        }
+        if !points.is_empty() {
+            ours.push(Curve { name: column.into(), points, colour, dashed });
+        }
+        let points: Vec<(f64, f64)> =
+            cells().filter_map(|cell| Some((at(cell), printed(cell, Metric::Ssim)?))).collect();
+        let named = cells().find_map(|cell| Some(cell.printed.as_ref()?.column.clone()));
+        let once = |name: &String| theirs.iter().all(|curve: &Curve| curve.name != *name);
+        if let Some(name) = named.filter(once) {
+            theirs.push(Curve { name, points, colour, dashed });
+        }
+    }
+    let chart = |title: &str, curves: Vec<Curve>| LinePanel {
+        title: title.into(),
+        x_name: section.rows.into(),
+        y_name: "SSIM".into(),
+        curves,
+        bars: Vec::new(),
+        y_limits: None,
+    };
+    let mut figure = Figure {
+        heading: experiment.title.into(),
+        note: section.title.clone(),
+        ..Figure::default()
+    };
+    let below = chart("printed in the paper", theirs);
+    figure.add_chart(chart("measured here, mean and standard error", ours));
+    if !below.curves.is_empty() {
+        figure.add_chart(below);
+    }
+    figure
+}
+
+/// The figures of a cell's first trial, where there are any.
+fn first<'a>(desk: &'a Desk<'_>, job: &Job) -> Option<&'a Figures> {
+    match &desk.journal.get(&job.key(desk.first_seed, 0))?.outcome {
+        Outcome::Scored(figures) => Some(figures),
+        Outcome::Failed(_) => None,
+    }
+}
+
+/// Truth, sensors and estimates, a block for each section, all with the same colours.
+fn maps(experiment: &Experiment, desk: &Desk<'_>) -> Result<Figure, ReproduceError> {
+    let mut figure = Figure { heading: experiment.title.into(), ..Figure::default() };
+    let mut limits = None;
+    for section in &experiment.sections {
+        let jobs = || section.cells.iter().filter_map(|cell| Some((cell, cell.job.as_ref()?)));
+        let Some((_, any)) = jobs().next() else { continue };
+        let stage = Stage::make(&any.scene, desk.data, desk.first_seed)?;
+        let (Truth::Map { map, .. }, Some(&band)) = (&stage.truth, any.draw.first()) else {
+            continue;
+        };
+        let offset = stage.offset();
+        let truth = decibels(&map.band(band), offset);
+        let limits = *limits.get_or_insert_with(|| robust_limits(&[&truth], WIDEST_DB));
+        let panel = |title: String, field: Array2<f64>| {
+            let mut panel = HeatPanel::new(title, field, map.grid().cell_m());
+            panel.limits = limits;
+            panel
+        };
+        let mut first_panel = panel(format!("truth\n{}", section.name), truth);
+        first_panel.emitters = map.emitters().to_vec();
+        let nothing = Array2::from_elem((map.grid().rows(), map.grid().cols()), f64::NAN);
+        let heard =
+            format!("sensors\n{} of {} cells", stage.readings.sensors(), map.grid().cells());
+        let mut sensed = panel(heard, nothing);
+        sensed.sensors = sensors(&stage.readings, band, |x| 10.0 * (x + offset).log10());
+        let mut panels = vec![first_panel, sensed];
+        for (cell, job) in jobs() {
+            let Some(figures) = first(desk, job) else { continue };
+            let Some((_, field)) = figures.fields.iter().find(|(kept, _)| *kept == band) else {
+                continue;
+            };
+            let score = figures.ssim.map_or("-".into(), |ssim| format!("{ssim:.3}"));
+            let title = format!("{}\nSSIM {score}", cell.row);
+            panels.push(panel(title, field.mapv(f64::from)));
+        }
+        figure.note = format!(
+            "band {} of {} ({} x {} m); SSIM over all bands",
+            band + 1,
+            map.bands(),
+            map.grid().rows(),
+            map.grid().cols()
+        );
+        figure.add_maps(panels, COLUMNS);
+    }
+    // Each panel of sensors says how many there are.
+    figure.keys.retain(|key| !matches!(key, Key::Sensors(_) | Key::Unknown));
+    Ok(figure)
+}
+
+fn sensors(readings: &Readings, band: usize, shown: impl Fn(f64) -> f64) -> Vec<Sensor> {
+    let power = readings.power();
+    let heard = readings.cells().iter().zip(power.column(band)).filter(|(_, p)| !p.is_nan());
+    heard.map(|(&cell, p)| Sensor { cell, value: Some(shown(*p)) }).collect()
+}
+
+/// The floor: bands as rows; what was measured, the sensors and the methods as columns. Cells that
+/// nobody measured are masked.
+fn bands(experiment: &Experiment, desk: &Desk<'_>) -> Result<Option<Figure>, ReproduceError> {
+    let Some(floor) = &desk.data.floor else { return Ok(None) };
+    let jobs: Vec<(&Cell, &Job)> =
+        experiment.cells().filter_map(|cell| Some((cell, cell.job.as_ref()?))).collect();
+    let Some((_, any)) = jobs.first() else { return Ok(None) };
+    let stage = Stage::make(&any.scene, desk.data, desk.first_seed)?;
+    let grid = floor.survey.grid();
+    let power = floor.survey.power();
+    let measured = |band: usize| {
+        let mut field = Array2::from_elem((grid.rows(), grid.cols()), f64::NAN);
+        for (cell, p) in floor.survey.cells().iter().zip(power.column(band)) {
+            field[[cell.row, cell.col]] = 10.0 * p.log10();
+        }
+        field
+    };
+    let fields: Vec<Array2<f64>> = any.draw.iter().map(|&band| measured(band)).collect();
+    let limits = robust_limits(&fields.iter().collect::<Vec<_>>(), WIDEST_DB);
+    let shown: Vec<(&Cell, &Figures)> =
+        jobs.iter().filter_map(|(cell, job)| Some((*cell, first(desk, job)?))).collect();
+    let mut panels = Vec::new();
+    for (place, (&band, truth)) in any.draw.iter().zip(&fields).enumerate() {
+        let frequency = floor.survey.freq_hz().and_then(|f| f.get(band));
+        let name = frequency.map_or(format!("band {band}"), |f| format!("{:.0} MHz", f / 1e6));
+        let panel = |method: &str, note: &str, field: Array2<f64>| {
+            let title = if place == 0 { format!("{method}\n{note}\n{name}") } else { name.clone() };
+            let mut panel = HeatPanel::new(title, field, grid.cell_m());
+            panel.limits = limits;
+            panel.bar = Some("power [dBm]".into());
+            panel
+        };
+        let nothing = Array2::from_elem(truth.dim(), f64::NAN);
+        panels.push(panel("measured", "166 cells", truth.clone()));
+        let mut sensed = panel("sensors", &format!("{} cells", stage.readings.sensors()), nothing);
+        sensed.sensors = sensors(&stage.readings, band, |x| 10.0 * x.log10());
+        panels.push(sensed);
+        for (cell, figures) in &shown {
+            let Some((_, field)) = figures.fields.iter().find(|(kept, _)| *kept == band) else {
+                continue;
+            };
+            let mut masked = field.mapv(f64::from);
+            masked.zip_mut_with(truth, |estimate, known| {
+                if known.is_nan() {
+                    *estimate = f64::NAN;
+                }
+            });
+            panels.push(panel(&cell.row, &format!("{:.2} dB", figures.rmse_db), masked));
+        }
+    }
+    let mut figure = Figure {
+        heading: experiment.title.into(),
+        note: "one scale; under each name the rmse at held-out measured cells over all bands"
+            .into(),
+        ..Figure::default()
+    };
+    let columns = panels.len() / any.draw.len().max(1);
+    figure.add_maps(panels, columns);
+    Ok(Some(figure))
+}

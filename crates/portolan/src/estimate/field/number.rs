@@ -1,0 +1,272 @@
+//! How many emitters the readings speak for, and whether they speak for emitters at all.
+//!
+//! Readings without noise show their rank. With noise or levels, some entries are held out and
+//! predicted with 1, 2, ... emitters by the fit itself, shadowing, places and all: levels alone
+//! say too little. One emitter more is believed if it makes the held-out entries clearly likelier
+//! (a paired comparison). Then some sensors are held out, and emitters must predict them better
+//! than kriging every band alone.
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+
+use super::Field;
+use super::sites::Targets;
+use crate::error::EstimateError;
+use crate::estimate::emitters::number_of_emitters;
+use crate::estimate::held_out::{Judge, Losses, gain};
+use crate::estimate::{Context, Emitters, Progress, build};
+use crate::link::Link;
+use crate::quantiser::MISSING_LEVEL;
+use crate::readings::{Readings, Values};
+use crate::unmix::{MOST, count_exact};
+
+/// Entries are dealt into so many parts, and so many of them take their turn to be held out: of
+/// power, and of levels, which say less.
+const PARTS: usize = 8;
+const TURNS: (usize, usize) = (2, 4);
+/// The same for sensors.
+const SENSOR_PARTS: usize = 4;
+const SENSOR_TURNS: usize = 2;
+/// More sensors than this add time and decide little.
+const JUDGED: usize = 600;
+/// Fewer sensors than this cannot spare any.
+const FEWEST: usize = 8;
+/// Rounds of a fit that is only judged.
+const ROUNDS: usize = 6;
+/// One emitter more, or none at all, must lower the held-out loss by this many standard errors.
+const WORTH: f64 = 2.0;
+/// Numbers of emitters without a gain after which the search ends.
+const PATIENCE: usize = 3;
+/// Grids with more entries than this are not kriged band by band only to compare.
+const MANY_ENTRIES: usize = 1 << 22;
+
+/// What the readings are made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Structure {
+    Emitters(usize),
+    /// Every band is its own: factorising them loses.
+    Bands,
+}
+
+impl Field {
+    /// The number of emitters asked for or found, or none at all; and why, where it was found.
+    pub(super) fn structure(
+        &self,
+        readings: &Readings,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<(Structure, Option<String>), EstimateError> {
+        let emitters = self.number(readings, context, progress)?;
+        let factored = Structure::Emitters(emitters);
+        let entries = readings.grid().cells() * readings.bands();
+        let sure = match readings.values() {
+            Values::Power(power) => count_exact(power).is_some(),
+            Values::Levels { .. } => false,
+        };
+        if told(readings, context) || readings.bands() == 1 || entries > MANY_ENTRIES || sure {
+            return Ok((factored, None));
+        }
+        let some = some_of(readings)?;
+        let turns: Vec<SensorTurn> =
+            (0..SENSOR_TURNS).filter_map(|turn| SensorTurn::new(&some, turn)).collect();
+        if turns.is_empty() {
+            return Ok((factored, None));
+        }
+        let together = all(&turns, |turn| self.predicted(turn, emitters, context, progress))?;
+        let alone = all(&turns, |turn| kriged(turn, context, progress))?;
+        let (structure, verdict) = match together.gain(&alone) > WORTH {
+            true => (Structure::Bands, "every band was kriged alone"),
+            false => (factored, "the bands were factorised"),
+        };
+        let note = format!(
+            "{verdict}: held-out sensors are missed by {:.2} dB with {emitters} emitter(s), by {:.2} \
+             dB band by band",
+            together.rmse_db(),
+            alone.rmse_db()
+        );
+        Ok((structure, Some(note)))
+    }
+
+    /// The number of emitters asked for or found.
+    pub(in crate::estimate) fn number(
+        &self,
+        readings: &Readings,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<usize, EstimateError> {
+        if told(readings, context) {
+            return number_of_emitters(readings, context);
+        }
+        let turns = match readings.values() {
+            Values::Power(power) => match count_exact(power) {
+                Some(emitters) => return Ok(emitters),
+                None => TURNS.0,
+            },
+            Values::Levels { .. } => TURNS.1,
+        };
+        let some = some_of(readings)?;
+        let turns: Vec<EntryTurn> =
+            (0..turns).filter_map(|turn| EntryTurn::new(&some, turn, context.seed)).collect();
+        if turns.is_empty() {
+            return number_of_emitters(readings, context);
+        }
+        let most = MOST.min(some.bands()).min(some.sensors());
+        let mut best: Option<(usize, Vec<f64>)> = None;
+        for emitters in 1..=most {
+            progress.report(emitters - 1, most)?;
+            let losses = self.held_out(&turns, emitters, context, progress)?;
+            match &best {
+                Some((_, least)) if gain(least, &losses) <= WORTH => {}
+                _ => best = Some((emitters, losses)),
+            }
+            if best.as_ref().is_some_and(|(good, _)| emitters >= good + PATIENCE) {
+                break;
+            }
+        }
+        Ok(best.map_or(1, |(emitters, _)| emitters))
+    }
+
+    /// Loss of every held-out entry of every turn.
+    fn held_out(
+        &self,
+        turns: &[EntryTurn],
+        emitters: usize,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<Vec<f64>, EstimateError> {
+        let quiet = |_: f64| progress.report(0, 1).is_ok();
+        let parts: Vec<Vec<f64>> = turns
+            .par_iter()
+            .map(|turn| {
+                let targets = Targets::new(turn.kept.values());
+                let mut fit = self.begin(&turn.kept, &targets, turn.link, emitters, context)?;
+                fit.iterate(ROUNDS, &Progress::new(&quiet))?;
+                let model = fit.logs.mapv(f64::exp).dot(&fit.psd);
+                let loss =
+                    |&(n, k): &(usize, usize)| turn.whole.loss(n, k, model[[n, k]], fit.noise);
+                Ok(turn.held.iter().map(loss).collect())
+            })
+            .collect::<Result<_, EstimateError>>()?;
+        Ok(parts.concat())
+    }
+
+    /// What the held-out sensors lose.
+    fn predicted(
+        &self,
+        turn: &SensorTurn,
+        emitters: usize,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<Losses, EstimateError> {
+        let quiet = |_: f64| progress.report(0, 1).is_ok();
+        let targets = Targets::new(turn.kept.values());
+        let mut fit = self.begin(&turn.kept, &targets, turn.link, emitters, context)?;
+        fit.run(self.rounds.unwrap_or(20), &Progress::new(&quiet))?;
+        let model = fit.predict(turn.held.cells()).mapv(f64::exp).dot(&fit.psd);
+        Ok(turn.losses(|sensor| model.row(sensor).to_vec()))
+    }
+}
+
+/// Nothing is to be chosen, or nothing could be spared to choose by.
+fn told(readings: &Readings, context: &Context<'_>) -> bool {
+    let asked = context.emitters != Emitters::Auto || context.start.is_some();
+    asked || readings.sensors() < FEWEST
+}
+
+/// At most `JUDGED` of the sensors, evenly spread over their order.
+fn some_of(readings: &Readings) -> Result<Readings, EstimateError> {
+    let sensors = readings.sensors();
+    let judged = JUDGED.min(sensors);
+    let some: Vec<usize> = (0..judged).map(|i| i * sensors / judged).collect();
+    // A band that only the others read keeps all of them.
+    Ok(readings.subset(&some).unwrap_or_else(|_| readings.clone()))
+}
+
+/// Losses at the held-out sensors of all turns.
+fn all(
+    turns: &[SensorTurn],
+    of: impl Fn(&SensorTurn) -> Result<Losses, EstimateError> + Sync + Send,
+) -> Result<Losses, EstimateError> {
+    turns.par_iter().map(of).collect::<Result<Vec<_>, _>>().map(Losses::joined)
+}
+
+fn kriged(
+    turn: &SensorTurn,
+    context: &Context<'_>,
+    progress: &Progress<'_>,
+) -> Result<Losses, EstimateError> {
+    let quiet = |_: f64| progress.report(0, 1).is_ok();
+    let map = build("kriging", [])?.estimate(&turn.kept, context, &Progress::new(&quiet))?.map;
+    Ok(turn.losses(|sensor| {
+        let mut spectrum = vec![0.0; map.bands()];
+        map.spectrum_into(turn.held.cells()[sensor], &mut spectrum);
+        spectrum
+    }))
+}
+
+fn link_of(readings: &Readings) -> Link {
+    match readings.values() {
+        Values::Levels { quantiser, .. } => quantiser.link(),
+        Values::Power(power) => Link::choose(power.iter().copied(), readings.entries()),
+    }
+}
+
+/// Readings with some entries left out.
+struct EntryTurn {
+    kept: Readings,
+    whole: Targets,
+    held: Vec<(usize, usize)>,
+    link: Link,
+}
+
+impl EntryTurn {
+    /// None where a band would be left without readings.
+    fn new(readings: &Readings, turn: usize, seed: u64) -> Option<Self> {
+        // The same deal in every turn.
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let (sensors, bands) = readings.values().dim();
+        let mut held: Vec<(usize, usize)> = (0..sensors * bands)
+            .filter(|_| rng.random_range(0..PARTS) == turn)
+            .map(|i| (i / bands, i % bands))
+            .collect();
+        let mut values = readings.values().clone();
+        match &mut values {
+            Values::Levels { levels, .. } => {
+                held.retain(|at| levels[*at] != MISSING_LEVEL);
+                held.iter().for_each(|at| levels[*at] = MISSING_LEVEL);
+            }
+            Values::Power(power) => {
+                held.retain(|at| !power[*at].is_nan());
+                held.iter().for_each(|at| power[*at] = f64::NAN);
+            }
+        }
+        let kept = Readings::new(readings.grid(), readings.cells().to_vec(), values).ok()?;
+        let whole = Targets::new(readings.values());
+        (!held.is_empty()).then(|| Self { kept, whole, held, link: link_of(readings) })
+    }
+}
+
+/// Sensors that are seen and sensors that are predicted.
+struct SensorTurn {
+    kept: Readings,
+    held: Readings,
+    link: Link,
+}
+
+impl SensorTurn {
+    /// None where a band would be left without readings.
+    fn new(readings: &Readings, turn: usize) -> Option<Self> {
+        let (held, kept): (Vec<usize>, Vec<usize>) =
+            (0..readings.sensors()).partition(|s| s % SENSOR_PARTS == turn);
+        let (kept, held) = (readings.subset(&kept).ok()?, readings.subset(&held).ok()?);
+        Some(Self { kept, held, link: link_of(readings) })
+    }
+
+    fn losses(&self, spectrum: impl Fn(usize) -> Vec<f64>) -> Losses {
+        let judge = Judge::new(&self.held);
+        let mut losses = Losses::default();
+        (0..self.held.sensors()).for_each(|n| losses.add(&judge, n, &spectrum(n)));
+        losses
+    }
+}

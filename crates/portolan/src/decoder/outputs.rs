@@ -50,7 +50,8 @@ impl Outputs {
 
     fn make_room(&mut self, plan: &Plan, row: usize) {
         let (emitters, channels, outputs) = (plan.lanes.emitters, plan.channels, plan.outputs);
-        if self.upstream.len() != outputs * row {
+        // Never smaller: passes over some cells and over all of them may take turns.
+        if self.upstream.len() < outputs * row {
             self.centred = Buffer::new(emitters * channels * row, 0);
             self.values = Buffer::new(emitters * outputs * row, 0);
             self.upstream = Buffer::new(outputs * row, 0);
@@ -94,6 +95,7 @@ impl Engine<'_> {
                 for (to, &at) in to.iter_mut().zip(places) {
                     *to = last[c * len + at] - mean;
                 }
+                to[cells..].fill(0.0);
                 for (k, bias) in bias[..outputs].iter_mut().enumerate() {
                     weights[k * channels + c] = out[k * channels + c] * scale;
                     *bias += out[k * channels + c] * level;
@@ -143,6 +145,8 @@ impl Engine<'_> {
             out.iter().enumerate().for_each(|(c, w)| weights[c * outputs + k] = *w);
         }
         bias.fill(0.0);
+        let (upstream, features) =
+            (&mut upstream[..outputs * row], &mut features[..channels * row]);
         for (e, places) in readout.activations.chunks_exact(cells.max(1)).enumerate() {
             let given = given[e * outputs * cells..].chunks_exact(cells);
             let values = values[e * outputs * row..].chunks_exact(row);

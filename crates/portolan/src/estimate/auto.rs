@@ -40,7 +40,7 @@ const CANDIDATES: &[Candidate] = &[
 
 /// A candidate is left only for one that loses less by so many standard errors over the held-out
 /// sensors: smaller differences are luck.
-const WORTH: f64 = 2.0;
+const WORTH: f64 = 3.0;
 
 /// A candidate that loses more than the best one by so many standard errors is out of the race.
 const BEHIND: f64 = 4.0;

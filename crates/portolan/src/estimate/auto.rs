@@ -38,9 +38,11 @@ const CANDIDATES: &[Candidate] = &[
     ("field", &[], "field"),
 ];
 
-/// A candidate is left only for one that loses less by so many standard errors over the held-out
-/// sensors: smaller differences are luck.
-const WORTH: f64 = 3.0;
+/// A candidate is left for one that loses less by so many standard errors over the held-out
+/// sensors, or that loses less with an error below this share of its own: smaller differences are
+/// luck.
+const SURE: f64 = 4.0;
+const MARGIN: f64 = 0.95;
 
 /// A candidate that loses more than the best one by so many standard errors is out of the race.
 const BEHIND: f64 = 4.0;
@@ -125,10 +127,7 @@ impl Estimator for Auto {
         let errors: Vec<f64> = sums.iter().map(Sum::rmse_db).collect();
         let best = (0..sums.len())
             .filter(|&i| !sums[i].out)
-            .reduce(|best, i| match sums[best].losses.gain(&sums[i].losses) > WORTH {
-                true => i,
-                false => best,
-            })
+            .reduce(|best, i| if sums[i].beats(&sums[best]) { i } else { best })
             .unwrap_or(0);
         let (name, settings, label) = CANDIDATES[best];
         let mut estimate = candidate(name, settings)?.estimate(readings, context, progress)?;
@@ -220,5 +219,10 @@ impl Sum {
 
     fn rmse_db(&self) -> f64 {
         self.losses.rmse_db()
+    }
+
+    fn beats(&self, other: &Sum) -> bool {
+        let gain = other.losses.gain(&self.losses);
+        gain > SURE || (gain > 0.0 && self.rmse_db() < MARGIN * other.rmse_db())
     }
 }

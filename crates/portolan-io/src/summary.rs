@@ -81,6 +81,8 @@ pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Summary>
             shape: entry.shape.clone(),
             element: entry.kind.clone(),
         }));
+        // Nothing to name with --var: such a file is refused as every other command refuses it.
+        known |= arrays.is_empty();
     }
     let mut summary = Summary::of_arrays(format, arrays);
     if known {

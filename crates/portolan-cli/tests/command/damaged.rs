@@ -76,6 +76,14 @@ fn truncated_matlab_73_files() {
     }
 }
 
+#[test]
+fn a_matlab_file_without_variables_is_refused() {
+    let header = [[b' '; 124].as_slice(), b"\x00\x01IM"].concat();
+    for tail in [&b""[..], b"abc"] {
+        survive(&Desk::new(), "empty.mat", &[&header, tail].concat(), false);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -301,7 +301,7 @@ fn the_number_of_emitters_is_found_through_noise_and_levels() {
 }
 
 #[test]
-fn bands_that_share_nothing_are_kriged_alone() {
+fn bands_that_share_nothing_are_no_worse_than_kriged() {
     // A checkerboard of levels with a phase of its own in every band: no place, no path loss.
     let grid = Grid::new(24, 24, 1.0).unwrap();
     let power = Array3::from_shape_fn((24, 24, 10), |(i, j, k)| {

@@ -39,7 +39,7 @@ pub struct Training {
     pub set: Set,
     #[arg(long, default_value_t = 10_000)]
     pub steps: u64,
-    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u16).range(2..=4096))]
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(2..=4096))]
     pub batch: u16,
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -47,10 +47,10 @@ pub struct Training {
     #[arg(long, default_value_t = 0.05)]
     pub adversarial: f64,
     /// Weight of the variogram's relative squared error
-    #[arg(long, default_value_t = 20.0)]
+    #[arg(long, default_value_t = 5.0)]
     pub variogram: f64,
-    /// Learning rate of generator and encoder
-    #[arg(long, default_value_t = 1e-3)]
+    /// Learning rate of the generator
+    #[arg(long, default_value_t = 2e-3)]
     pub rate: f64,
     #[arg(long, default_value = "cpu")]
     pub backend: Processor,
@@ -77,7 +77,7 @@ pub struct TrainArgs {
     #[arg(long)]
     pub out: PathBuf,
     /// Simulated fields to train on
-    #[arg(long, default_value_t = 98_304)]
+    #[arg(long, default_value_t = 262_144)]
     pub fields: usize,
     /// Go on from the folder's checkpoint if it has one
     #[arg(long)]
@@ -96,7 +96,7 @@ pub struct Measure {
     #[arg(long, default_value_t = 4096)]
     pub samples: usize,
     /// Unseen fields to fit latents to
-    #[arg(long, default_value_t = 256)]
+    #[arg(long, default_value_t = 64)]
     pub fits: usize,
     /// Steps of each fit
     #[arg(long, default_value_t = 400)]

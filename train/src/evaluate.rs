@@ -15,6 +15,8 @@ use crate::variogram::{HELD, LAGS, moments};
 
 /// Samples made at once.
 const BATCH: usize = 256;
+/// Seed of the samples that fits begin from.
+const START: u64 = 4_000_037;
 /// Residual of a fit that counts as much as one standard deviation of a latent, in nepers.
 const RESIDUAL: f64 = 0.25;
 
@@ -71,13 +73,14 @@ impl Comparison {
     }
 }
 
-/// Single-number statistics of a set of fields, in dB.
+/// Single-number statistics of a set of fields, each in dB below its own peak.
 pub struct Summary {
     /// Mean and standard deviation over all cells.
     pub level: [f64; 2],
     /// Root mean square difference between two fields.
     pub apart: f64,
-    pub peak: f64,
+    /// Cells less than 10 dB below the peak.
+    pub bright: f64,
     /// Quantiles at 1, 10, 50, 90 and 99 %.
     pub quantiles: [f64; 5],
     /// Mean and standard deviation at rings around the brightest cell.
@@ -87,25 +90,33 @@ pub struct Summary {
 /// Radii of the rings, in cells.
 pub const RINGS: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 48.0];
 
+/// The brightest cell and its value.
+pub fn brightest(field: &[f32]) -> (usize, f32) {
+    field
+        .iter()
+        .copied()
+        .enumerate()
+        .fold((0, f32::MIN), |best, (cell, o)| if o > best.1 { (cell, o) } else { best })
+}
+
 pub fn summarise(fields: &[f32]) -> Summary {
-    let db = |o: f32| f64::from((o - 1.0) * SPAN) * DB;
+    let db = |o: f32| f64::from(o * SPAN) * DB;
     let spread = |sums: [f64; 3]| {
         let mean = sums[1] / sums[0];
         [mean, (sums[2] / sums[0] - mean * mean).max(0.0).sqrt()]
     };
     let mut all = [0.0; 3];
     let mut rings = [[0.0; 3]; RINGS.len()];
-    let (mut peak, mut apart) = (0.0, 0.0);
-    let count = fields.len() / CELLS;
+    let (mut bright, mut apart) = (0.0, 0.0);
+    let count = (fields.len() / CELLS) as f64;
+    let mut sorted = Vec::with_capacity(fields.len());
     for (field, next) in fields.chunks(CELLS).zip(fields.chunks(CELLS).cycle().skip(1)) {
-        let (top, brightest) = field
-            .iter()
-            .copied()
-            .enumerate()
-            .fold((0, f32::MIN), |best, (cell, o)| if o > best.1 { (cell, o) } else { best });
-        peak += db(brightest) / count as f64;
+        let (top, peak) = brightest(field);
+        let (_, other_peak) = brightest(next);
         for (cell, (&o, &other)) in field.iter().zip(next).enumerate() {
-            let (value, other) = (db(o), db(other));
+            let (value, other) = (db(o - peak), db(other - other_peak));
+            sorted.push(value);
+            bright += f64::from(u8::from(value > -10.0)) / count;
             all = [all[0] + 1.0, all[1] + value, all[2] + value * value];
             apart += (value - other).powi(2) / fields.len() as f64;
             let across = (cell % SIDE) as f64 - (top % SIDE) as f64;
@@ -117,13 +128,12 @@ pub fn summarise(fields: &[f32]) -> Summary {
             }
         }
     }
-    let mut sorted = fields.to_vec();
-    sorted.sort_unstable_by(f32::total_cmp);
-    let quantile = |part: f64| db(sorted[(part * (sorted.len() - 1) as f64) as usize]);
+    sorted.sort_unstable_by(f64::total_cmp);
+    let quantile = |part: f64| sorted[(part * (sorted.len() - 1) as f64) as usize];
     Summary {
         level: spread(all),
         apart: apart.sqrt(),
-        peak,
+        bright,
         quantiles: [0.01, 0.1, 0.5, 0.9, 0.99].map(quantile),
         rings: rings.into_iter().map(spread).collect(),
     }
@@ -136,8 +146,8 @@ impl Summary {
         let rings: Vec<f64> = self.rings.iter().map(|r| r[0]).collect();
         let spreads: Vec<f64> = self.rings.iter().map(|r| r[1]).collect();
         println!(
-            "{name}: mean {:.2} dB, sd {:.2}, peak {:.2}, two fields apart {:.2}",
-            self.level[0], self.level[1], self.peak, self.apart
+            "{name}: mean {:.2} dB, sd {:.2}, two fields apart {:.2}, {:.1} cells within 10 dB of the peak",
+            self.level[0], self.level[1], self.apart, self.bright
         );
         println!("  quantiles 1 10 50 90 99 %: {}", list(&self.quantiles));
         println!("  mean at {RINGS:?} cells from the brightest: {}", list(&rings));
@@ -145,8 +155,28 @@ impl Summary {
     }
 }
 
+/// Of many samples the latents of those that come nearest to each field where `mask` is 1.
+fn nearest<B: Backend>(
+    matrices: &[Tensor<B, 2>],
+    truth: &Tensor<B, 3>,
+    mask: &Tensor<B, 3>,
+) -> Tensor<B, 2> {
+    let flat = |x: Tensor<B, 3>| {
+        let [count, ..] = x.dims();
+        x.reshape([count, CELLS])
+    };
+    let pool = latents::<B>(START, BATCH, &truth.device());
+    let made = flat((generate(matrices, pool.clone(), Norm::Folded) - 1.0) * SPAN).transpose();
+    let (truth, mask) = (flat(truth.clone()), flat(mask.clone()));
+    // The square of the field itself is the same for all.
+    let distance = mask.clone().matmul(made.clone().square()) - (truth * mask).matmul(made) * 2.0;
+    let [count, _] = distance.dims();
+    pool.select(0, distance.argmin(1).reshape([count]))
+}
+
 /// Rmse in dB over all cells after fitting latents to `fields` where `seen` (a part of the cells, 1
-/// for all) is observed. With less than all, latents are held to their standard normal law.
+/// for all) is observed, each from the nearest of many samples. With less than all, latents are held
+/// to their standard normal law.
 pub fn reconstruct<B: Backend>(
     matrices: &[Tensor<B, 2>],
     fields: &[f32],
@@ -166,7 +196,7 @@ pub fn reconstruct<B: Backend>(
     let mask = tensor(mask);
     let weights: Vec<Tensor<A<B>, 2>> = matrices.iter().cloned().map(Tensor::from_inner).collect();
     let mut adam = Adam::new(count * LATENT, (0.9, 0.99), device);
-    let mut flat = Tensor::<B, 1>::zeros([count * LATENT], device);
+    let mut flat = nearest(matrices, &truth, &mask).reshape([count * LATENT]);
     let prior = if seen < 1.0 { 0.5 } else { 0.0 };
     for step in 1..=steps {
         let leaf = Tensor::<A<B>, 1>::from_inner(flat.clone()).require_grad();

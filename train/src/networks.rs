@@ -1,4 +1,4 @@
-//! The three networks: the generator that ships, and the encoder and the critic that only train it.
+//! The two networks: the generator that ships and the critic that only trains it.
 //! Each is a list of matrices taken in order by its forward pass.
 
 use burn::tensor::backend::Backend;
@@ -12,9 +12,7 @@ use crate::params::Layout;
 /// Length of a latent.
 pub const LATENT: usize = 256;
 /// Channels after each of the generator's layers but the last.
-pub const CHANNELS: [usize; 4] = [96, 48, 32, 24];
-/// Channels after each of the encoder's layers.
-const ENCODER: [usize; 4] = [32, 64, 128, 192];
+pub const CHANNELS: [usize; 4] = [96, 64, 48, 32];
 /// Channels after each of the critic's layers.
 const CRITIC: [usize; 4] = [32, 64, 128, 128];
 
@@ -64,33 +62,6 @@ pub fn generate<B: Backend>(
     }
     let x = x.reshape([batch, SIDE * SIDE]) + weights[13].clone();
     activation::sigmoid(x).reshape([batch, SIDE, SIDE])
-}
-
-pub fn encoder_layout(rng: &mut ChaCha8Rng) -> Layout {
-    let mut layout = Layout::default();
-    let mut channels = 1;
-    for out in ENCODER {
-        layout.matrix(16 * channels, out, (2.0 / (16 * channels) as f64).sqrt(), rng);
-        layout.row(out, 1.0);
-        layout.row(out, 0.0);
-        channels = out;
-    }
-    layout.matrix(16 * channels, 2 * LATENT, 0.5 / (16.0 * channels as f64).sqrt(), rng);
-    layout.row(2 * LATENT, 0.0);
-    layout
-}
-
-/// Standardised fields (n x 64 x 64) to the mean and the log variance of their latents.
-pub fn encode<B: Backend>(weights: &[Tensor<B, 2>], fields: Tensor<B, 3>) -> [Tensor<B, 2>; 2] {
-    let [batch, ..] = fields.dims();
-    let mut x = fields.reshape([batch, SIDE, SIDE, 1]);
-    for layer in 0..ENCODER.len() {
-        let [weight, gain, bias] = [0, 1, 2].map(|k| weights[3 * layer + k].clone());
-        x = leaky(batch_norm(down(x, weight), gain, bias));
-    }
-    let x = x.reshape([batch, 16 * ENCODER[3]]).matmul(weights[12].clone()) + weights[13].clone();
-    let part = |from: usize| x.clone().slice([0..batch, from..from + LATENT]);
-    [part(0), part(LATENT).clamp(-9.0, 2.0)]
 }
 
 pub fn critic_layout(rng: &mut ChaCha8Rng) -> Layout {

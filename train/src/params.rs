@@ -34,10 +34,6 @@ impl Layout {
         self.start.len()
     }
 
-    pub fn matrices(&self) -> usize {
-        self.shapes.len()
-    }
-
     pub fn initial<B: Backend>(&self, device: &B::Device) -> Tensor<B, 1> {
         Tensor::from_data(TensorData::new(self.start.clone(), [self.len()]), device)
     }

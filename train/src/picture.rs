@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use ndarray::Array2;
 use portolan_io::picture::{Figure, HeatPanel};
 
+use crate::evaluate::brightest;
 use crate::fields::{CELLS, DB, SIDE, SPAN};
 
 /// Fields in a row.
@@ -23,8 +24,9 @@ pub fn write(path: &Path, heading: &str, note: &str, sheets: &[Sheet]) -> Result
     let mut panels = Vec::new();
     for sheet in sheets {
         for (index, field) in sheet.fields.chunks(CELLS).enumerate() {
+            let (_, peak) = brightest(field);
             let field = Array2::from_shape_fn((SIDE, SIDE), |(i, j)| {
-                f64::from((field[i * SIDE + j] - 1.0) * SPAN) * DB
+                f64::from((field[i * SIDE + j] - peak) * SPAN) * DB
             });
             let mut panel = HeatPanel::new(format!("{} {}", sheet.name, index + 1), field, 1.0);
             panel.limits = (-50.0, 0.0);

@@ -1,32 +1,37 @@
-//! What samples are compared with: the simulator's first and second moments, and the fields
-//! themselves on the device.
+//! What the generator's fields are compared with: the simulator's fields on the device, their
+//! variogram, and the measure of agreement with them.
 
 use burn::backend::Autodiff;
 use burn::tensor::backend::Backend;
 use burn::tensor::{Tensor, TensorData};
+use ndarray::Array2;
 
-use crate::fields::{CELLS, SIDE, SPAN};
+use crate::code::Modes;
+use crate::fields::{CELLS, Drawn, SIDE, SPAN};
+use crate::networks::LATENT;
 use crate::variogram::{LAGS, moments};
 
 /// Fields in one tensor on the device.
 const CHUNK: usize = 8192;
 /// Fields that the statistics are taken from.
-pub const COUNTED: usize = 32_768;
+const COUNTED: usize = 32_768;
 /// Weight of the variogram's spread between fields against its mean.
 const SPREAD: f64 = 0.25;
 
 pub struct Fields<B: Backend> {
-    /// Fields x cells.
-    pub chunks: Vec<Tensor<B, 2>>,
+    /// Fields x cells, and fields x latent.
+    pub chunks: Vec<(Tensor<B, 2>, Tensor<B, 2>)>,
 }
 
 impl<B: Backend> Fields<B> {
-    pub fn new(fields: &[f32], device: &B::Device) -> Self {
-        let chunks = fields.chunks(CHUNK * CELLS).map(|chunk| {
-            let data = TensorData::new(chunk.to_vec(), [chunk.len() / CELLS, CELLS]);
+    pub fn new(drawn: &Drawn, device: &B::Device) -> Self {
+        let tensor = |values: &[f32], width: usize| {
+            let data = TensorData::new(values.to_vec(), [values.len() / width, width]);
             Tensor::from_data(data, device)
-        });
-        Self { chunks: chunks.collect() }
+        };
+        let fields = drawn.fields.chunks(CHUNK * CELLS).map(|part| tensor(part, CELLS));
+        let latents = drawn.latents.chunks(CHUNK * LATENT).map(|part| tensor(part, LATENT));
+        Self { chunks: fields.zip(latents).collect() }
     }
 }
 
@@ -37,34 +42,26 @@ pub struct Target<B: Backend> {
     pub step: f64,
     /// One over the variogram's mean, and over the square root of its second moment: 1 x lags.
     inverse: [Tensor<B, 2>; 2],
-    /// Mean of ln S in every cell and one over its standard deviation: 1 x 64 x 64.
-    cell_mean: Tensor<B, 3>,
-    cell_inverse: Tensor<B, 3>,
+    /// Cells along a side x half periods.
+    cosines: Tensor<B, 2>,
+    /// Which pairs of half periods latents describe: 1 x half periods x half periods.
+    mask: Tensor<B, 3>,
 }
 
 impl<B: Backend> Target<B> {
-    pub fn new(fields: &[f32], device: &B::Device) -> Self {
+    /// From o-values.
+    pub fn new(fields: &[f32], modes: &Modes, device: &B::Device) -> Self {
         let fields = &fields[..fields.len().min(COUNTED * CELLS)];
         let [first, second] = moments(fields);
-        let count = (fields.len() / CELLS) as f64;
-        let (mut sum, mut square) = (vec![0f64; CELLS], vec![0f64; CELLS]);
-        for field in fields.chunks(CELLS) {
-            for (cell, o) in field.iter().enumerate() {
-                let ln_slf = f64::from((o - 1.0) * SPAN);
-                sum[cell] += ln_slf;
-                square[cell] += ln_slf * ln_slf;
-            }
-        }
-        let mean = sum.iter().sum::<f64>() / (count * CELLS as f64);
-        let sd = (square.iter().sum::<f64>() / (count * CELLS as f64) - mean * mean).sqrt();
-        let cell_mean: Vec<f32> = sum.iter().map(|s| (s / count) as f32).collect();
-        let cell_inverse: Vec<f32> = sum
-            .iter()
-            .zip(&square)
-            .map(|(s, q)| (q / count - (s / count).powi(2)).sqrt().recip() as f32)
-            .collect();
+        let ln_slf = || fields.iter().map(|o| f64::from((o - 1.0) * SPAN));
+        let mean = ln_slf().sum::<f64>() / fields.len() as f64;
+        let square = ln_slf().map(|v| (v - mean).powi(2)).sum::<f64>();
+        let sd = (square / fields.len() as f64).sqrt();
         let row = |values: Vec<f32>| Tensor::from_data(TensorData::new(values, [1, LAGS]), device);
-        let map = |values| Tensor::from_data(TensorData::new(values, [1, SIDE, SIDE]), device);
+        let count = modes.cosines().nrows();
+        let narrow = |values: &Array2<f64>| values.iter().map(|v| *v as f32).collect::<Vec<_>>();
+        let cosines = TensorData::new(narrow(modes.cosines()), [count, SIDE]);
+        let mask = TensorData::new(narrow(&modes.mask()), [1, count, count]);
         Self {
             mean,
             sd,
@@ -73,8 +70,8 @@ impl<B: Backend> Target<B> {
                 row(first.iter().map(|v| v.recip() as f32).collect()),
                 row(second.iter().map(|v| v.sqrt().recip() as f32).collect()),
             ],
-            cell_mean: map(cell_mean),
-            cell_inverse: map(cell_inverse),
+            cosines: Tensor::<B, 2>::from_data(cosines, device).transpose(),
+            mask: Tensor::from_data(mask, device),
         }
     }
 
@@ -91,12 +88,70 @@ impl<B: Backend> Target<B> {
         first + second * SPREAD
     }
 
-    /// Relative squared error of the mean and the standard deviation of ln S, cell by cell.
-    pub fn moment_error(&self, samples: Tensor<Autodiff<B>, 3>) -> Tensor<Autodiff<B>, 1> {
-        let mean = Tensor::from_inner(self.cell_mean.clone());
-        let scaled = (samples - mean) * Tensor::from_inner(self.cell_inverse.clone());
-        let middle = scaled.clone().mean_dim(0);
-        let spread = (scaled - middle.clone()).square().mean_dim(0).sqrt();
-        middle.square().mean() + (spread - 1.0).square().mean()
+    /// Mean squared residual per cell (n x 64 x 64) in the cosines that latents describe.
+    pub fn described(&self, residual: Tensor<Autodiff<B>, 3>) -> Tensor<Autodiff<B>, 1> {
+        let [batch, ..] = residual.dims();
+        let cosines = Tensor::<Autodiff<B>, 2>::from_inner(self.cosines.clone());
+        let [_, count] = cosines.dims();
+        let rows = residual.reshape([batch * SIDE, SIDE]).matmul(cosines.clone());
+        let turned = rows.reshape([batch, SIDE, count]).swap_dims(1, 2);
+        let both = turned.reshape([batch * count, SIDE]).matmul(cosines);
+        let masked = both.reshape([batch, count, count]) * Tensor::from_inner(self.mask.clone());
+        masked.square().sum() / (batch * CELLS) as f64
+    }
+}
+
+/// Mean squared residual per cell, each cell weighted by its part of the field's peak power: what
+/// happens near the emitter.
+pub fn near_emitter<B: Backend>(
+    residual: Tensor<Autodiff<B>, 3>,
+    truth: &Tensor<B, 3>,
+) -> Tensor<Autodiff<B>, 1> {
+    let [batch, ..] = truth.dims();
+    let peak = truth.clone().reshape([batch, CELLS]).max_dim(1).reshape([batch, 1, 1]);
+    let power = (truth.clone() - peak).exp();
+    (residual.square() * Tensor::from_inner(power)).mean()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::{Set, Source};
+    use burn::backend::Flex;
+
+    #[test]
+    fn described_sees_slow_cosines_and_not_fast_ones() {
+        let device = Default::default();
+        let source = Source::new(Set::Broad).unwrap();
+        let drawn = source.draw(1, 2);
+        let target = Target::<Flex>::new(&drawn.fields, source.modes(), &device);
+        let wave = |k: f64| {
+            let values: Vec<f32> = (0..CELLS)
+                .map(|cell| {
+                    let x = (cell % SIDE) as f64 + 0.5;
+                    (2f64.sqrt() * (std::f64::consts::PI * k * x / SIDE as f64).cos()) as f32
+                })
+                .collect();
+            let data = TensorData::new(values, [1, SIDE, SIDE]);
+            target.described(Tensor::from_data(data, &device)).into_scalar()
+        };
+        assert!((wave(5.0) - 1.0).abs() < 1e-4, "{}", wave(5.0));
+        assert!(wave(40.0) < 1e-4, "{}", wave(40.0));
+    }
+
+    #[test]
+    fn the_emitter_weighs_most() {
+        let device = Default::default();
+        let mut truth = vec![-10f32; CELLS];
+        truth[100] = 0.0;
+        let miss = |cell: usize| {
+            let mut residual = vec![0f32; CELLS];
+            residual[cell] = 1.0;
+            let tensor = |values: Vec<f32>| TensorData::new(values, [1, SIDE, SIDE]);
+            let truth = Tensor::<Flex, 3>::from_data(tensor(truth.clone()), &device);
+            near_emitter(Tensor::from_data(tensor(residual), &device), &truth).into_scalar()
+        };
+        assert!((miss(100) * CELLS as f32 - 1.0).abs() < 1e-5);
+        assert!((miss(7) * CELLS as f32 - (-10f32).exp()).abs() < 1e-6);
     }
 }

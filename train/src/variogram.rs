@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn tensors_and_loops_agree() {
         let source = crate::fields::Source::new(crate::fields::Set::Broad).unwrap();
-        let fields = source.draw(2, 6);
+        let fields = source.draw(2, 6).fields;
         let device = Default::default();
         let x =
             Tensor::<Flex, 3>::from_data(TensorData::new(fields.clone(), [6, SIDE, SIDE]), &device);

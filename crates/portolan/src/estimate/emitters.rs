@@ -5,7 +5,7 @@ use crate::error::{EstimateError, InputError};
 use crate::grid::Grid;
 use crate::map::Factors;
 use crate::readings::{Readings, Values};
-use crate::unmix::{UnmixOptions, Unmixed, count, count_levels, unmix, unmix_levels};
+use crate::unmix::{UnmixOptions, Unmixed, count, count_exact, count_levels, unmix, unmix_levels};
 
 /// The factors to start from, where there is a start; they must belong to the readings' area.
 pub(super) fn start_factors<'a>(
@@ -66,6 +66,15 @@ pub(super) fn number_of_emitters(
             Values::Levels { levels, quantiser } => count_levels(levels, quantiser, context.seed)?,
         }
         .emitters),
+    }
+}
+
+/// Of `asked` emitters as many as there are, where readings without noise show it: splitting them
+/// further only harms.
+pub(super) fn shown(readings: &Readings, asked: usize) -> usize {
+    match readings.values() {
+        Values::Power(power) => count_exact(power).map_or(asked, |shown| shown.min(asked)),
+        Values::Levels { .. } => asked,
     }
 }
 

@@ -1,15 +1,15 @@
 //! The learned prior: a generator of SLFs, trained on simulated ones (`train/`), as in Shrestha, Fu
 //! and Hong, "Deep Spectrum Cartography" (2022). A latent z, standard normal, is enlarged by
 //! transposed convolutions with kernel 4 to an image o in (0, 1); ln S = (o - 1) span is the SLF
-//! with peak 1.
+//! up to a factor, which belongs to the emitter's power.
 //!
 //! Stride 2 and padding 1 make of every layer four convolutions with 2 x 2 taps, one for each parity
 //! of the result's rows and columns; backward it is one convolution with 4 x 4 taps and stride 2.
 //! Images keep a margin of zeros, so that no tap needs to know of borders.
 //!
 //! # Cost
-//! 7 million products forward and as many backward for one latent, the training's layers being
-//! 256, 96, 48, 32, 24 and 1 channels. `cargo bench -p portolan --bench generator`.
+//! 12 million products forward and as many backward for one latent, the training's layers being
+//! 256, 96, 64, 48, 32 and 1 channels. `cargo bench -p portolan --bench generator`.
 
 #![expect(clippy::too_many_arguments, reason = "kernels take their sizes and slices one by one")]
 

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::bands::Scale;
 use super::btd::factored;
 use super::course::{Course, Schedule};
-use super::emitters::{number_of_emitters, unmix_readings};
+use super::emitters::{number_of_emitters, shown, unmix_readings};
 use super::unn::misfit::{Misfit, padded};
 use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
 use crate::error::{EstimateError, InputError};
@@ -20,7 +20,6 @@ use crate::likelihood::{Likelihood, Probit, SquaredError};
 use crate::map::RadioMap;
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
-use crate::unmix::count_exact;
 use fit::{Fit, FitOptions, Unknowns};
 use start::{StartOptions, fit_targets, random_point, targets};
 
@@ -52,7 +51,7 @@ const OWN: &[OptionSpec] = &[
     OptionSpec { name: "lr_psd", default: "0.01, falling (ours)", takes: "a number, 0 or more" },
     OptionSpec {
         name: "lambda_latent",
-        default: "0.004 (ours)",
+        default: "0.03 (ours)",
         takes: "weight of |z|^2 beside the misfit per band; a number, 0 or more",
     },
     OptionSpec {
@@ -100,7 +99,7 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
         },
         rate_latent: options.number("lr_latent", rates)?.unwrap_or(0.2),
         rate_psd: options.number("lr_psd", finite.clone())?.unwrap_or(0.01),
-        lambda: options.number("lambda_latent", finite)?.unwrap_or(0.004),
+        lambda: options.number("lambda_latent", finite)?.unwrap_or(0.03),
         scale: Scale::log_from_options(options)?,
     }))
 }
@@ -232,13 +231,7 @@ impl Job<'_> {
 
     /// PSDs by unmixing the readings, latents by fitting each emitter's SLF at the sensors.
     fn unmixed(&self, progress: &Progress<'_>) -> Result<Unknowns, EstimateError> {
-        // Exact readings tell how many emitters there are; splitting them further only harms.
-        let shown = match self.readings.values() {
-            Values::Power(power) => {
-                count_exact(power).map_or(self.emitters, |shown| shown.min(self.emitters))
-            }
-            Values::Levels { .. } => self.emitters,
-        };
+        let shown = shown(self.readings, self.emitters);
         let seed = self.context.seed;
         let unmixed = unmix_readings(self.readings, shown, self.offset * self.unit, seed)?;
         let (mut psd, targets) = targets(&unmixed, self.unit, self.offset);

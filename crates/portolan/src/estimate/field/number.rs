@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::Field;
 use super::sites::Targets;
 use crate::error::EstimateError;
-use crate::estimate::emitters::number_of_emitters;
+use crate::estimate::emitters::{number_of_emitters, shown};
 use crate::estimate::held_out::{Judge, Losses, gain};
 use crate::estimate::{Context, Emitters, Progress, build};
 use crate::link::Link;
@@ -64,10 +64,16 @@ impl Field {
             Values::Power(power) => count_exact(power).is_some(),
             Values::Levels { .. } => false,
         };
+        if let Emitters::Count(asked) = context.emitters
+            && asked > emitters
+        {
+            let note = format!("{asked} emitters were asked for, the readings show {emitters}");
+            return Ok((factored, Some(note)));
+        }
         if told(readings, context) || readings.bands() == 1 || entries > MANY_ENTRIES || sure {
             return Ok((factored, None));
         }
-        let some = some_of(readings)?;
+        let some = some_of(readings);
         let turns: Vec<SensorTurn> =
             (0..SENSOR_TURNS).filter_map(|turn| SensorTurn::new(&some, turn)).collect();
         if turns.is_empty() {
@@ -88,7 +94,7 @@ impl Field {
         Ok((structure, Some(note)))
     }
 
-    /// The number of emitters asked for or found.
+    /// The number of emitters asked for, or fewer where readings without noise show it, or found.
     pub(in crate::estimate) fn number(
         &self,
         readings: &Readings,
@@ -96,7 +102,8 @@ impl Field {
         progress: &Progress<'_>,
     ) -> Result<usize, EstimateError> {
         if told(readings, context) {
-            return number_of_emitters(readings, context);
+            let asked = number_of_emitters(readings, context)?;
+            return Ok(if context.start.is_some() { asked } else { shown(readings, asked) });
         }
         let turns = match readings.values() {
             Values::Power(power) => match count_exact(power) {
@@ -105,7 +112,7 @@ impl Field {
             },
             Values::Levels { .. } => TURNS.1,
         };
-        let some = some_of(readings)?;
+        let some = some_of(readings);
         let turns: Vec<EntryTurn> =
             (0..turns).filter_map(|turn| EntryTurn::new(&some, turn, context.seed)).collect();
         if turns.is_empty() {
@@ -175,12 +182,12 @@ fn told(readings: &Readings, context: &Context<'_>) -> bool {
 }
 
 /// At most `JUDGED` of the sensors, evenly spread over their order.
-fn some_of(readings: &Readings) -> Result<Readings, EstimateError> {
+fn some_of(readings: &Readings) -> Readings {
     let sensors = readings.sensors();
     let judged = JUDGED.min(sensors);
     let some: Vec<usize> = (0..judged).map(|i| i * sensors / judged).collect();
     // A band that only the others read keeps all of them.
-    Ok(readings.subset(&some).unwrap_or_else(|_| readings.clone()))
+    readings.subset(&some).unwrap_or_else(|_| readings.clone())
 }
 
 /// Losses at the held-out sensors of all turns.

@@ -286,6 +286,17 @@ fn new_sensors_update_an_earlier_estimate_in_fewer_rounds() {
 }
 
 #[test]
+fn emitters_that_are_not_there_are_not_made_up() {
+    let truth = map(40, 40, 3, 4);
+    let readings = exact(&truth, 160);
+    let told = run(&[], &readings, 3);
+    let more = run(&[], &readings, 5);
+    assert_eq!(more.map.to_dense(), told.map.to_dense());
+    assert!(more.notes.iter().any(|note| note.contains("5 emitters were asked for")));
+    assert!(told.notes.iter().all(|note| !note.contains("asked for")));
+}
+
+#[test]
 fn the_number_of_emitters_is_found_through_noise_and_levels() {
     let truth = map(48, 32, 3, 2);
     let sensing = Sensing::exact(Layout::Count(115), 5);

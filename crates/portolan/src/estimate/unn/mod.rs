@@ -11,7 +11,7 @@ use ndarray::{Array2, Array3, Axis};
 use super::bands::Scale;
 use super::btd::{BtdMethod, factored};
 use super::course::{Course, Schedule};
-use super::emitters::{number_of_emitters, start_factors, unmix_readings};
+use super::emitters::{number_of_emitters, shown, start_factors, unmix_readings};
 use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
 use crate::decoder::{Decoder, Normalisation, Output, Padding, Readout, Shape, Upsampling};
 use crate::error::{EstimateError, InputError};
@@ -20,7 +20,6 @@ use crate::map::{Factors, RadioMap};
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
 use crate::simulate::stream;
-use crate::unmix::count_exact;
 use fit::{Fit, FitOptions, Penalties, Unknowns};
 use misfit::{Misfit, padded};
 use start::{Draw, Guess, imitate, padded_psd, random, random_psd};
@@ -331,11 +330,7 @@ impl Job<'_> {
     ) -> Result<Guess, EstimateError> {
         let offset = self.offset * unit;
         let asked = self.decoder.emitters();
-        // Exact readings tell how many emitters there are; splitting them further only harms.
-        let shown = match self.readings.values() {
-            Values::Power(power) => count_exact(power).map_or(asked, |shown| shown.min(asked)),
-            Values::Levels { .. } => asked,
-        };
+        let shown = shown(self.readings, asked);
         let unmixed = unmix_readings(self.readings, shown, offset, self.context.seed)?;
         let guess = Guess::interpolated(self.readings, &unmixed, method, linear, offset, progress)?;
         Ok(guess.widened(asked))

@@ -134,6 +134,7 @@ impl Estimator for Auto {
         let table: Vec<String> = CANDIDATES
             .iter()
             .zip(&errors)
+            .filter(|(_, error)| error.is_finite())
             .map(|((.., label), error)| format!("{label} {error:.2}"))
             .collect();
         estimate.notes.insert(
@@ -224,5 +225,58 @@ impl Sum {
     fn beats(&self, other: &Sum) -> bool {
         let gain = other.losses.gain(&self.losses);
         gain > SURE || (gain > 0.0 && self.rmse_db() < MARGIN * other.rmse_db())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grid::Grid;
+    use crate::score::score;
+    use crate::sense::{Layout, Sensing, sense};
+    use crate::simulate::{Scenario, simulate};
+
+    fn run(settings: &[(&str, &str)], readings: &Readings, progress: &Progress<'_>) -> Estimate {
+        candidate("auto", settings)
+            .unwrap()
+            .estimate(readings, &Context::default(), progress)
+            .unwrap()
+    }
+
+    #[test]
+    fn many_sensors_of_a_simulated_map_lead_to_field() {
+        let grid = Grid::new(40, 40, 1.0).unwrap();
+        let mut chosen = 0;
+        for seed in 0..3 {
+            let truth = simulate(&Scenario { bands: 32, emitters: 4, seed, ..Scenario::new(grid) })
+                .unwrap();
+            let readings = sense(&truth, &Sensing::exact(Layout::Count(240), seed)).unwrap();
+            let auto = run(&[], &readings, &Progress::silent());
+            let kriging = candidate("kriging", &[]).unwrap();
+            let kriging =
+                kriging.estimate(&readings, &Context::default(), &Progress::silent()).unwrap();
+            let rmse = |e: &Estimate| score(&e.map, &truth, None).unwrap().rmse_db;
+            assert!(rmse(&auto) <= rmse(&kriging), "{} {}", rmse(&auto), rmse(&kriging));
+            chosen += usize::from(auto.notes[0].starts_with("chose field"));
+        }
+        assert!(chosen >= 2, "field was chosen on {chosen} of 3 maps");
+    }
+
+    #[test]
+    fn a_spent_budget_ends_the_comparison_and_says_so() {
+        let grid = Grid::new(16, 16, 1.0).unwrap();
+        let truth = simulate(&Scenario { bands: 8, emitters: 2, ..Scenario::new(grid) }).unwrap();
+        let readings = sense(&truth, &Sensing::exact(Layout::Count(60), 1)).unwrap();
+        let go_on = |_: f64| true;
+        let clock = || 100.0;
+        let late = Progress::new(&go_on).with_clock(&clock);
+        let cut = |e: &Estimate| e.notes.iter().any(|note| note.contains("cut short"));
+        let hurried = run(&[("budget", "99")], &readings, &late);
+        assert!(cut(&hurried));
+        // The first candidate alone was judged, and what was not judged is not listed.
+        assert!(hurried.notes[0].starts_with("chose kriging (exponential)"), "{:?}", hurried.notes);
+        assert!(!hurried.notes[0].contains("field") && !hurried.notes[0].contains("NaN"));
+        let patient = run(&[("budget", "101")], &readings, &late);
+        assert!(!cut(&patient) && patient.notes[0].contains("field"), "{:?}", patient.notes);
     }
 }

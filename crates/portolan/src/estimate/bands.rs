@@ -11,6 +11,13 @@ use crate::link::Link;
 use crate::map::RadioMap;
 use crate::readings::{Readings, Values};
 
+/// The option that [`Scale::log_from_options`] reads.
+pub(super) const OFFSET: OptionSpec = OptionSpec {
+    name: "offset",
+    default: "from the readings (1e-6 at unit scale, as in the paper)",
+    takes: "the a of ln(x + a), in the readings' unit",
+};
+
 /// Options of every interpolator.
 pub(super) const SCALE_OPTIONS: &[OptionSpec] = &[
     OptionSpec {
@@ -18,11 +25,7 @@ pub(super) const SCALE_OPTIONS: &[OptionSpec] = &[
         default: "log (ours: power spans decades)",
         takes: "log | linear",
     },
-    OptionSpec {
-        name: "offset",
-        default: "from the readings (1e-6 at unit scale, as in the paper)",
-        takes: "the a of ln(x + a), in the readings' unit",
-    },
+    OFFSET,
 ];
 
 /// The scale in which values are interpolated.

@@ -1,6 +1,6 @@
 //! The course of a descent: how rates fall, when it stops, and what it says when it diverges.
 
-use super::Progress;
+use super::{OptionSpec, Progress};
 use crate::error::EstimateError;
 
 /// How the learning rates go from the first iteration to the last.
@@ -26,6 +26,13 @@ impl Schedule {
 
 /// Iterations in a row that must change little before a descent stops early.
 const CALM: usize = 5;
+
+/// The option behind a course's tolerance, where it is off by default.
+pub(super) const TOLERANCE: OptionSpec = OptionSpec {
+    name: "tolerance",
+    default: "0",
+    takes: "stop once the loss changes relatively less; 0 = never",
+};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Course {

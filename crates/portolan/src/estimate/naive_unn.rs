@@ -5,12 +5,12 @@
 use fearless_simd::{Level, dispatch};
 use ndarray::Array3;
 
-use super::bands::Scale;
-use super::course::{Course, Schedule};
+use super::bands::{OFFSET, Scale};
+use super::course::{Course, Schedule, TOLERANCE};
 use super::unn::fit::add_penalty;
 use super::unn::misfit::ln;
 use super::unn::start::{Draw, random_network};
-use super::unn::{SHAPE_OPTIONS, shape_from_options};
+use super::unn::{DECODER_OPTIONS, shape_from_options};
 use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
 use crate::adam::Adam;
 use crate::decoder::{Decoder, Output, Readout, Shape, Workspace};
@@ -28,27 +28,16 @@ const OWN: &[OptionSpec] = &[
     },
     OptionSpec { name: "channels", default: "by parameters", takes: "1 to 128" },
     OptionSpec { name: "start", default: "xavier", takes: "uniform | xavier" },
-    OptionSpec { name: "iterations", default: "300 (paper)", takes: "1 to 1000000" },
-    OptionSpec {
-        name: "tolerance",
-        default: "0",
-        takes: "stop once the loss changes relatively less; 0 = never",
-    },
+    TOLERANCE,
     OptionSpec { name: "output", default: "sigmoid (paper)", takes: "sigmoid | exp" },
     OptionSpec {
         name: "lr_network",
         default: "0.05 (paper), falling (ours)",
         takes: "a number above 0",
     },
-    OptionSpec { name: "lambda_latent", default: "1e-3 (paper)", takes: "a number, 0 or more" },
-    OptionSpec { name: "lambda_network", default: "1e-4 (paper)", takes: "a number, 0 or more" },
-    OptionSpec {
-        name: "offset",
-        default: "from the readings (1e-6 at unit scale, as in the paper)",
-        takes: "the a of ln(x + a), in the readings' unit",
-    },
+    OFFSET,
 ];
-pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN, SHAPE_OPTIONS];
+pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN, DECODER_OPTIONS];
 
 /// The parameters of the paper's factored decoder.
 const BUDGET: usize = 1080;

@@ -8,9 +8,9 @@ mod start;
 use ndarray::{Array2, Array3};
 use rayon::prelude::*;
 
-use super::bands::Scale;
+use super::bands::{OFFSET, Scale};
 use super::btd::factored;
-use super::course::{Course, Schedule};
+use super::course::{Course, Schedule, TOLERANCE};
 use super::emitters::{number_of_emitters, shown, unmix_readings};
 use super::unn::misfit::{Misfit, padded};
 use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
@@ -42,11 +42,7 @@ const OWN: &[OptionSpec] = &[
     },
     OptionSpec { name: "start_iterations", default: "200 (ours)", takes: "1 to 1000000, for each" },
     OptionSpec { name: "iterations", default: "400 (ours)", takes: "1 to 1000000" },
-    OptionSpec {
-        name: "tolerance",
-        default: "0",
-        takes: "stop once the loss changes relatively less; 0 = never",
-    },
+    TOLERANCE,
     OptionSpec { name: "lr_latent", default: "0.2, falling (ours)", takes: "a number above 0" },
     OptionSpec { name: "lr_psd", default: "0.01, falling (ours)", takes: "a number, 0 or more" },
     OptionSpec {
@@ -54,11 +50,7 @@ const OWN: &[OptionSpec] = &[
         default: "0.03 (ours)",
         takes: "weight of |z|^2 beside the misfit per band; a number, 0 or more",
     },
-    OptionSpec {
-        name: "offset",
-        default: "from the readings (1e-6 at unit scale, as in the paper)",
-        takes: "the a of ln(x + a), in the readings' unit",
-    },
+    OFFSET,
 ];
 pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
 

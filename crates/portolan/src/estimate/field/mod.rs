@@ -14,7 +14,7 @@ mod spectra;
 
 use ndarray::{Array2, Array3, Axis};
 
-use super::bands::Scale;
+use super::bands::{OFFSET, Scale};
 use super::emitters::start_factors;
 use super::thin_plate::local_note;
 use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress, build as build_method};
@@ -54,11 +54,7 @@ const OWN: &[OptionSpec] = &[
         default: "all up to 4000 sensors, then 128",
         takes: "how many nearest sensors each 8 x 8 tile uses",
     },
-    OptionSpec {
-        name: "offset",
-        default: "from the readings (1e-6 at unit scale, as in the paper)",
-        takes: "the a of ln(x + a), in the readings' unit",
-    },
+    OFFSET,
 ];
 pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
 

@@ -8,7 +8,7 @@ pub(super) mod start;
 
 use ndarray::{Array2, Array3, Axis};
 
-use super::bands::Scale;
+use super::bands::{OFFSET, Scale};
 use super::btd::{BtdMethod, factored};
 use super::course::{Course, Schedule};
 use super::emitters::{number_of_emitters, shown, start_factors, unmix_readings};
@@ -31,7 +31,6 @@ const OWN: &[OptionSpec] = &[
         default: "default = unmixed (ours); btd in recipe=paper",
         takes: "default | uniform | xavier | btd | interpolation | unmixed",
     },
-    OptionSpec { name: "iterations", default: "300 (paper)", takes: "1 to 1000000" },
     OptionSpec {
         name: "tolerance",
         default: "0; 1e-3 in recipe=paper",
@@ -58,19 +57,16 @@ const OWN: &[OptionSpec] = &[
         default: "0.002, falling (ours); 0.01 from a random start, 0.001 in recipe=paper",
         takes: "a number, 0 or more",
     },
-    OptionSpec { name: "lambda_latent", default: "1e-3 (paper)", takes: "a number, 0 or more" },
     OptionSpec { name: "lambda_psd", default: "1e-3 (paper)", takes: "a number, 0 or more" },
-    OptionSpec { name: "lambda_network", default: "1e-4 (paper)", takes: "a number, 0 or more" },
-    OptionSpec {
-        name: "offset",
-        default: "from the readings (1e-6 at unit scale, as in the paper)",
-        takes: "the a of ln(x + a), in the readings' unit",
-    },
+    OFFSET,
 ];
-pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN, SHAPE_OPTIONS];
+pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN, DECODER_OPTIONS];
 
-/// The decoder's options that every method with a decoder has.
-pub(super) const SHAPE_OPTIONS: &[OptionSpec] = &[
+/// The options that every method with a decoder has, with the same defaults.
+pub(super) const DECODER_OPTIONS: &[OptionSpec] = &[
+    OptionSpec { name: "iterations", default: "300 (paper)", takes: "1 to 1000000" },
+    OptionSpec { name: "lambda_latent", default: "1e-3 (paper)", takes: "a number, 0 or more" },
+    OptionSpec { name: "lambda_network", default: "1e-4 (paper)", takes: "a number, 0 or more" },
     OptionSpec { name: "blocks", default: "4 (paper)", takes: "1 to 7" },
     OptionSpec { name: "kernel", default: "3 (paper)", takes: "1 to 7" },
     OptionSpec {

@@ -1,10 +1,15 @@
 //! The command line.
 
+mod bound;
+pub mod parse;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use portolan::{Cell, Emitters};
+use portolan::Emitters;
 use portolan_io::{ReadOptions, Unit};
+
+pub use bound::{BoundArgs, NetworkTerm};
 
 /// Draws the radio spectrum over space and frequency from a handful of sensors.
 #[derive(Parser)]
@@ -76,7 +81,7 @@ pub struct SimulateArgs {
     #[arg(short, long)]
     pub output: PathBuf,
     /// Rows x columns
-    #[arg(long, default_value = "64x64", value_parser = parse_grid)]
+    #[arg(long, default_value = "64x64", value_parser = parse::grid)]
     pub grid: (usize, usize),
     /// Number of frequency bands
     #[arg(long, default_value_t = 64)]
@@ -162,7 +167,7 @@ pub struct SenseArgs {
 #[derive(Args)]
 pub struct ReadArgs {
     /// Rows x columns, where the file does not say
-    #[arg(long, value_parser = parse_grid)]
+    #[arg(long, value_parser = parse::grid)]
     pub grid: Option<(usize, usize)>,
     /// Unit of values whose name does not tell
     #[arg(long, value_enum)]
@@ -171,7 +176,7 @@ pub struct ReadArgs {
     #[arg(long)]
     pub cell_m: Option<f64>,
     /// x,y in metres of the centre of cell 0,0
-    #[arg(long, value_name = "X,Y", value_parser = parse_pair, allow_hyphen_values = true)]
+    #[arg(long, value_name = "X,Y", value_parser = parse::pair, allow_hyphen_values = true)]
     pub origin: Option<(f64, f64)>,
     /// Array or variable of the file that holds the map
     #[arg(long)]
@@ -205,6 +210,20 @@ impl UnitName {
     }
 }
 
+/// What an estimate depends on beside the readings.
+#[derive(Args)]
+pub struct RunArgs {
+    /// How many emitters to assume, or auto
+    #[arg(long, default_value = "auto", value_parser = parse::emitters)]
+    pub emitters: Emitters,
+    /// Seed of everything random: the same seed makes the same bytes
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Number of threads; the result does not depend on it [default: all]
+    #[arg(long)]
+    pub threads: Option<usize>,
+}
+
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
 pub struct EstimateArgs {
@@ -216,11 +235,8 @@ pub struct EstimateArgs {
     /// See `portolan methods`
     #[arg(long, default_value = "auto")]
     pub method: String,
-    /// How many emitters to assume, or auto
-    #[arg(long, default_value = "auto", value_parser = parse_emitters)]
-    pub emitters: Emitters,
     /// An option of the method; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse::setting)]
     pub settings: Vec<(String, String)>,
     /// An earlier factored map of the same area to start from: new sensors update it
     #[arg(long, value_name = "MAP")]
@@ -228,12 +244,8 @@ pub struct EstimateArgs {
     /// The true map, for the method oracle
     #[arg(long)]
     pub truth: Option<PathBuf>,
-    /// Seed of everything random: the same seed makes the same bytes
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
-    /// Number of threads; the result does not depend on it [default: all]
-    #[arg(long)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub run: RunArgs,
     /// Print what was done as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -271,18 +283,11 @@ pub struct CompareArgs {
     /// Names, each with options if need be: kriging,kriging:trend=linear:covariance=matern32
     #[arg(long, value_delimiter = ',', default_value = "nearest,idw,linear,thin_plate,kriging")]
     pub methods: Vec<String>,
-    /// How many emitters to assume, or auto
-    #[arg(long, default_value = "auto", value_parser = parse_emitters)]
-    pub emitters: Emitters,
     /// The a of ln(x + a) [default: from the truth, 1e-6 at unit scale]
     #[arg(long)]
     pub offset: Option<f64>,
-    /// Seed of everything random: the same seed makes the same bytes
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
-    /// Number of threads; the result does not depend on it [default: all]
-    #[arg(long)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub run: RunArgs,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
@@ -301,11 +306,8 @@ pub struct AdviseArgs {
     /// A method whose maps have a spread: kriging, field, auto
     #[arg(long, default_value = "kriging")]
     pub method: String,
-    /// How many emitters to assume, or auto
-    #[arg(long, default_value = "auto", value_parser = parse_emitters)]
-    pub emitters: Emitters,
     /// An option of the method; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse::setting)]
     pub settings: Vec<(String, String)>,
     /// Where to write the places (.csv), for `portolan sense --cells`
     #[arg(short, long)]
@@ -320,12 +322,8 @@ pub struct AdviseArgs {
     /// compare the errors
     #[arg(long, value_name = "SENSORS", requires = "truth")]
     pub budget: Option<usize>,
-    /// Seed of everything random: the same seed makes the same bytes
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
-    /// Number of threads; the result does not depend on it [default: all]
-    #[arg(long)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub run: RunArgs,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
@@ -429,136 +427,10 @@ pub struct MethodsArgs {
     pub json: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-pub enum NetworkTerm {
-    Printed,
-    Substituted,
-}
-
-#[derive(Args)]
-#[command(allow_negative_numbers = true)]
-pub struct BoundArgs {
-    /// Emitters
-    #[arg(long, value_name = "R", default_value_t = 4)]
-    pub emitters: usize,
-    /// Frequency bands
-    #[arg(long, value_name = "K", default_value_t = 64)]
-    pub bands: usize,
-    /// Rows x columns of the map
-    #[arg(long, value_name = "IxJ", default_value = "64x64", value_parser = parse_grid)]
-    pub grid: (usize, usize),
-    /// Sensors [default: a tenth of the cells]
-    #[arg(long, value_name = "N")]
-    pub sensors: Option<usize>,
-    /// Layers of the decoder
-    #[arg(long, value_name = "L", default_value_t = 4)]
-    pub layers: usize,
-    /// Most channels of any layer
-    #[arg(long, value_name = "W", default_value_t = 6)]
-    pub width: usize,
-    /// Side of the convolution kernel; counts parameters only
-    #[arg(long, default_value_t = 3, requires = "compare")]
-    pub kernel: usize,
-    /// Largest spectral norm of a weight matrix
-    #[arg(long, value_name = "S", default_value_t = 1.0)]
-    pub spectral_norm: f64,
-    /// Largest (2,1) norm of a weight matrix [default: W S, which always holds]
-    #[arg(long, value_name = "B")]
-    pub column_norm: Option<f64>,
-    /// Product of the squared Lipschitz constants of the activations
-    #[arg(long, value_name = "P", default_value_t = 1.0)]
-    pub lipschitz: f64,
-    /// Entries of a latent, the paper's D0 squared
-    #[arg(long, value_name = "D", default_value_t = 16)]
-    pub latent_size: usize,
-    /// Largest length of a latent
-    #[arg(long, value_name = "A", default_value_t = 1.0)]
-    pub latent_norm: f64,
-    /// Largest length of an emitter's spectrum
-    #[arg(long, value_name = "KAPPA", default_value_t = 1.0)]
-    pub psd_norm: f64,
-    /// Largest Frobenius norm of an emitter's spatial loss field
-    #[arg(long, value_name = "GAMMA", default_value_t = 1.0)]
-    pub slf_norm: f64,
-    /// Fineness of the cover, in Frobenius norm; the paper leaves it open
-    #[arg(long, default_value_t = 0.1)]
-    pub epsilon: f64,
-    /// Constant of the bounds' O(..); the paper leaves it open
-    #[arg(long, value_name = "C", default_value_t = 1.0)]
-    pub constant: f64,
-    /// Largest error of the closest map that the decoder can draw
-    #[arg(long, value_name = "NU", default_value_t = 0.0)]
-    pub misfit: f64,
-    /// Lemma 1's first term as printed, or as Lemma 2 put into its proof gives it
-    #[arg(long, value_enum, default_value = "printed")]
-    pub network_term: NetworkTerm,
-    /// Also say how many sensors bring the bound down to this error
-    #[arg(long, value_name = "ERROR")]
-    pub target: Option<f64>,
-    /// Compare with a decoder that draws all bands at once
-    #[arg(long)]
-    pub compare: bool,
-    /// Channels of that decoder [default: 32, as accurate in the paper]
-    #[arg(long, value_name = "W", requires = "compare")]
-    pub naive_width: Option<usize>,
-    /// Its largest (2,1) norm [default: its widest layer, or K if that is more, times S]
-    #[arg(long, value_name = "B", requires = "compare")]
-    pub naive_column_norm: Option<f64>,
-    /// Print the result as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
 #[derive(Args)]
 pub struct CompletionsArgs {
     /// The shell to complete in
     pub shell: clap_complete::Shell,
-}
-
-fn parse_grid(text: &str) -> Result<(usize, usize), String> {
-    let wrong = || format!("'{text}': expected ROWSxCOLS, such as 64x64");
-    let (rows, cols) = text.split_once(['x', 'X']).ok_or_else(wrong)?;
-    match (rows.parse(), cols.parse()) {
-        (Ok(rows), Ok(cols)) => Ok((rows, cols)),
-        _ => Err(wrong()),
-    }
-}
-
-fn parse_pair(text: &str) -> Result<(f64, f64), String> {
-    let wrong = || format!("'{text}': expected X,Y in metres");
-    let (x, y) = text.split_once(',').ok_or_else(wrong)?;
-    match (x.trim().parse::<f64>(), y.trim().parse::<f64>()) {
-        (Ok(x), Ok(y)) if x.is_finite() && y.is_finite() => Ok((x, y)),
-        _ => Err(wrong()),
-    }
-}
-
-fn parse_emitters(text: &str) -> Result<Emitters, String> {
-    match text.parse::<usize>() {
-        _ if text == "auto" => Ok(Emitters::Auto),
-        Ok(count) if count > 0 => Ok(Emitters::Count(count)),
-        _ => Err(format!("'{text}': expected a whole number above 0, or auto")),
-    }
-}
-
-fn parse_setting(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
-        _ => Err(format!("'{text}': expected KEY=VALUE")),
-    }
-}
-
-/// Cells as "row,col" separated by blanks, semicolons or line ends.
-pub fn parse_cells(text: &str) -> Result<Vec<Cell>, String> {
-    text.split([' ', ';', '\n', '\r', '\t'])
-        .filter(|part| !part.is_empty() && !part.eq_ignore_ascii_case("row,col"))
-        .map(|part| {
-            let pair =
-                part.split_once(',').and_then(|(r, c)| Some((r.parse().ok()?, c.parse().ok()?)));
-            pair.map(|(row, col)| Cell::new(row, col))
-                .ok_or_else(|| format!("'{part}': expected row,col as whole numbers from 0"))
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -569,16 +441,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn words_are_parsed_or_refused() {
-        assert_eq!(parse_grid("34x14"), Ok((34, 14)));
-        assert!(parse_grid("34").is_err());
-        assert_eq!(parse_emitters("3"), Ok(Emitters::Count(3)));
-        assert!(parse_emitters("0").is_err());
-        assert_eq!(parse_cells("1,2 3,4;5,6").unwrap().len(), 3);
-        assert!(parse_cells("1,x").is_err());
-        assert!(parse_setting("=3").is_err());
     }
 }

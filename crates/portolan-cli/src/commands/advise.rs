@@ -13,14 +13,14 @@ use portolan_io::{check_output, write_bytes};
 use serde_json::{Value, json};
 
 use super::{load_map, load_readings, options_for, timed_estimate};
-use crate::args::AdviseArgs;
+use crate::args::{AdviseArgs, RunArgs};
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, say, table, warn};
 use crate::watch::{check_interrupt, set_threads, watched};
 use trial::{Step, trial};
 
 pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
-    set_threads(args.threads)?;
+    set_threads(args.run.threads)?;
     check_request(args)?;
     let mut files: Vec<&Path> = vec![&args.readings];
     files.extend(args.truth.as_deref());
@@ -107,7 +107,7 @@ struct Adviser<'a> {
 impl Adviser<'_> {
     /// The estimate, its spread unknown where the truth is.
     fn estimate(&self, readings: &Readings) -> Result<Estimate, Failure> {
-        let AdviseArgs { method, settings, emitters, seed, .. } = self.args;
+        let AdviseArgs { method, settings, run: RunArgs { emitters, seed, .. }, .. } = self.args;
         let context = Context { emitters: *emitters, seed: *seed, truth: self.truth, start: None };
         let (mut estimate, _) = timed_estimate(method, settings.clone(), readings, &context)?;
         let mut spread = estimate.map.spread_db().ok_or_else(|| no_spread(method))?.clone();

@@ -12,7 +12,7 @@ use crate::output::{emit, emit_json, figure, table, warn};
 use crate::watch::set_threads;
 
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
-    set_threads(args.threads)?;
+    set_threads(args.run.threads)?;
     check_offset(args.offset)?;
     let methods = args.methods.iter().map(|m| parse_method(m)).collect::<Result<Vec<_>, _>>()?;
     for (name, settings) in &methods {
@@ -21,8 +21,12 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let options = options_for(&[&args.readings, &args.truth], &args.read.options())?;
     let readings = load_readings(&args.readings, &options[0])?;
     let truth = load_map(&args.truth, &options[1])?;
-    let context =
-        Context { emitters: args.emitters, seed: args.seed, truth: Some(&truth), start: None };
+    let context = Context {
+        emitters: args.run.emitters,
+        seed: args.run.seed,
+        truth: Some(&truth),
+        start: None,
+    };
     let (mut rows, mut objects) = (Vec::new(), Vec::new());
     for ((name, settings), label) in methods.iter().zip(&args.methods) {
         let (estimate, seconds) = timed_estimate(name, settings.clone(), &readings, &context)

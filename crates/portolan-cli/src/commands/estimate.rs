@@ -14,7 +14,7 @@ use crate::output::{emit, emit_json, figure, say, table, warn};
 use crate::watch::{check_interrupt, set_threads};
 
 pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
-    set_threads(args.threads)?;
+    set_threads(args.run.threads)?;
     check_target(&args.output, args.force)?;
     // A wrong method or option is known before a large file is read.
     check_request(args)?;
@@ -29,8 +29,8 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
     let truth = map(&args.truth, &options[options.len().min(2) - 1])?;
     let start = map(&args.start, &options[options.len() - 1])?;
     let context = Context {
-        emitters: args.emitters,
-        seed: args.seed,
+        emitters: args.run.emitters,
+        seed: args.run.seed,
         truth: truth.as_ref(),
         start: start.as_ref(),
     };

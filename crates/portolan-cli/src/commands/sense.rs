@@ -6,7 +6,7 @@ use portolan::sense::{Layout, Quantising, Sensing, sense};
 use portolan_io::{WriteOptions, write_readings};
 
 use super::{check_target, load_map};
-use crate::args::{SenseArgs, parse_cells};
+use crate::args::{SenseArgs, parse};
 use crate::failure::Failure;
 use crate::output::say;
 use crate::watch::check_interrupt;
@@ -62,7 +62,7 @@ fn cells(option: &str, words: &str) -> Result<Vec<Cell>, Failure> {
     } else {
         words.to_string()
     };
-    parse_cells(&text).map_err(|message| Failure::input(format!("{option} {message}")))
+    parse::cells(&text).map_err(|message| Failure::input(format!("{option} {message}")))
 }
 
 fn quantising(args: &SenseArgs) -> Result<Option<Quantising>, Failure> {

@@ -57,7 +57,7 @@ pub fn trial(
     let mut steps = vec![Step { sensors: readings.sensors(), advised_db: first, random_db: first }];
     let orders: Vec<Vec<Cell>> = (0..DRAWS)
         .map(|draw| {
-            shuffled(free.clone(), adviser.args.seed.wrapping_mul(DRAWS).wrapping_add(draw))
+            shuffled(free.clone(), adviser.args.run.seed.wrapping_mul(DRAWS).wrapping_add(draw))
         })
         .collect();
     let (mut advised, mut latest) = (readings.clone(), estimate.clone());

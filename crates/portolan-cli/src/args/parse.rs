@@ -1,0 +1,65 @@
+//! Words of the command line.
+
+use portolan::{Cell, Emitters};
+
+pub fn grid(text: &str) -> Result<(usize, usize), String> {
+    let wrong = || format!("'{text}': expected ROWSxCOLS, such as 64x64");
+    let (rows, cols) = text.split_once(['x', 'X']).ok_or_else(wrong)?;
+    match (rows.parse(), cols.parse()) {
+        (Ok(rows), Ok(cols)) => Ok((rows, cols)),
+        _ => Err(wrong()),
+    }
+}
+
+pub fn pair(text: &str) -> Result<(f64, f64), String> {
+    let wrong = || format!("'{text}': expected X,Y in metres");
+    let (x, y) = text.split_once(',').ok_or_else(wrong)?;
+    match (x.trim().parse::<f64>(), y.trim().parse::<f64>()) {
+        (Ok(x), Ok(y)) if x.is_finite() && y.is_finite() => Ok((x, y)),
+        _ => Err(wrong()),
+    }
+}
+
+pub fn emitters(text: &str) -> Result<Emitters, String> {
+    match text.parse::<usize>() {
+        _ if text == "auto" => Ok(Emitters::Auto),
+        Ok(count) if count > 0 => Ok(Emitters::Count(count)),
+        _ => Err(format!("'{text}': expected a whole number above 0, or auto")),
+    }
+}
+
+pub fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
+        _ => Err(format!("'{text}': expected KEY=VALUE")),
+    }
+}
+
+/// Cells as "row,col" separated by blanks, semicolons or line ends.
+pub fn cells(text: &str) -> Result<Vec<Cell>, String> {
+    text.split([' ', ';', '\n', '\r', '\t'])
+        .filter(|part| !part.is_empty() && !part.eq_ignore_ascii_case("row,col"))
+        .map(|part| {
+            let pair =
+                part.split_once(',').and_then(|(r, c)| Some((r.parse().ok()?, c.parse().ok()?)));
+            pair.map(|(row, col)| Cell::new(row, col))
+                .ok_or_else(|| format!("'{part}': expected row,col as whole numbers from 0"))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_parsed_or_refused() {
+        assert_eq!(grid("34x14"), Ok((34, 14)));
+        assert!(grid("34").is_err());
+        assert_eq!(emitters("3"), Ok(Emitters::Count(3)));
+        assert!(emitters("0").is_err());
+        assert_eq!(cells("1,2 3,4;5,6").unwrap().len(), 3);
+        assert!(cells("1,x").is_err());
+        assert!(setting("=3").is_err());
+    }
+}

@@ -37,6 +37,9 @@ pub enum Processor {
 pub struct Training {
     #[arg(long)]
     pub set: Set,
+    /// Simulated fields to train on
+    #[arg(long, default_value_t = 262_144)]
+    pub fields: usize,
     #[arg(long, default_value_t = 10_000)]
     pub steps: u64,
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(2..=4096))]
@@ -59,6 +62,7 @@ pub struct Training {
 impl Training {
     pub fn plan(&self) -> Plan {
         Plan {
+            fields: self.fields,
             steps: self.steps,
             batch: usize::from(self.batch),
             seed: self.seed,
@@ -76,9 +80,6 @@ pub struct TrainArgs {
     /// Folder for the checkpoint and the samples
     #[arg(long)]
     pub out: PathBuf,
-    /// Simulated fields to train on
-    #[arg(long, default_value_t = 262_144)]
-    pub fields: usize,
     /// Go on from the folder's checkpoint if it has one
     #[arg(long)]
     pub resume: bool,

@@ -194,12 +194,26 @@ mod tests {
         let whitener = Whitener::new(&modes, 50.0);
         for field in shadowing(50.0, 1) {
             let numbers = whitener.numbers(&modes, &field);
-            let mut mirrored = field.clone();
-            mirrored.invert_axis(ndarray::Axis(0));
-            let signs = modes.signs(true, false);
-            let found = whitener.numbers(&modes, &mirrored);
-            for (z, (found, sign)) in numbers.iter().zip(found.iter().zip(&signs[SETTINGS..])) {
-                assert!((z * f64::from(*sign) - found).abs() < 1e-6, "{z} {found}");
+            for (rows, cols) in [(true, false), (false, true), (true, true)] {
+                let mut mirrored = field.clone();
+                [rows, cols]
+                    .into_iter()
+                    .enumerate()
+                    .filter(|(_, turned)| *turned)
+                    .for_each(|(axis, _)| mirrored.invert_axis(ndarray::Axis(axis)));
+                let signs = modes.signs(rows, cols);
+                let found = whitener.numbers(&modes, &mirrored);
+                for (z, (found, sign)) in numbers.iter().zip(found.iter().zip(&signs[SETTINGS..])) {
+                    assert!((z * f64::from(*sign) - found).abs() < 1e-6, "{z} {found}");
+                }
+                let latent = [0.7, -0.4, 0.3, 0.2, 0.1];
+                let turned: Vec<f32> =
+                    latent.iter().zip(&signs).map(|(z, sign)| z * sign).collect();
+                let (here, there) = (Settings::of(&latent), Settings::of(&turned));
+                let place = |turned: bool, part: f64| if turned { 1.0 - part } else { part };
+                assert!((there.row - place(rows, here.row)).abs() < 1e-9);
+                assert!((there.col - place(cols, here.col)).abs() < 1e-9);
+                assert_eq!(there.exponent, here.exponent);
             }
         }
     }
@@ -210,6 +224,6 @@ mod tests {
         assert!((settings.row - 0.5).abs() < 1e-12);
         assert!((settings.col - 0.841_344_746).abs() < 1e-8);
         assert!((settings.exponent - 0.158_655_254).abs() < 1e-8);
-        assert!(settings.shadow < 1.0 && settings.decorrelation >= 0.0);
+        assert!(settings.shadow < 1.0 && settings.decorrelation < 1e-9);
     }
 }

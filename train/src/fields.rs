@@ -3,7 +3,7 @@
 //!
 //! Path loss min(1, (d / 2)^-alpha) with alpha uniform in [2, 2.5], the emitter uniform over the
 //! region, and shadowing with covariance eta^2 exp(-d / decorrelation), less its mean over the
-//! region; every field draws its own eta and decorrelation from its set's ranges.
+//! region; every field draws its own eta from its set's range, every pair its own decorrelation.
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;

@@ -71,8 +71,8 @@ fn train_task<B: Backend>(args: &TrainArgs) -> Result<()> {
     let device = B::Device::default();
     let set = args.training.set;
     let plan = args.training.plan();
-    if args.fields < plan.batch {
-        bail!("--fields {} is less than a batch of {}", args.fields, plan.batch);
+    if plan.fields < plan.batch {
+        bail!("--fields {} is less than a batch of {}", plan.fields, plan.batch);
     }
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot make {:?}", args.out))?;
     let path = checkpoint_in(&args.out);
@@ -82,10 +82,10 @@ fn train_task<B: Backend>(args: &TrainArgs) -> Result<()> {
     };
     let start = std::time::Instant::now();
     let source = Source::new(set)?;
-    let drawn = source.draw(plan.seed, args.fields);
+    let drawn = source.draw(plan.seed, plan.fields);
     let fields = Fields::<B>::new(&drawn, &device);
     let target = Target::new(&drawn.fields, source.modes(), &device);
-    println!("{} fields in {:.1} s", args.fields, start.elapsed().as_secs_f64());
+    println!("{} fields in {:.1} s", plan.fields, start.elapsed().as_secs_f64());
     let some = |count: usize| &drawn.fields[..drawn.fields.len().min(count * CELLS)];
     progress::run(&mut trainer, &fields, &target, args.every, args.limit_s, |trainer| {
         trainer.save(&path, set.name())?;

@@ -96,7 +96,9 @@ impl<B: Backend> Target<B> {
         let rows = residual.reshape([batch * SIDE, SIDE]).matmul(cosines.clone());
         let turned = rows.reshape([batch, SIDE, count]).swap_dims(1, 2);
         let both = turned.reshape([batch * count, SIDE]).matmul(cosines);
-        let masked = both.reshape([batch, count, count]) * Tensor::from_inner(self.mask.clone());
+        // Rows of the result are half periods along columns.
+        let both = both.reshape([batch, count, count]).swap_dims(1, 2);
+        let masked = both * Tensor::from_inner(self.mask.clone());
         masked.square().sum() / (batch * CELLS) as f64
     }
 }
@@ -125,18 +127,22 @@ mod tests {
         let source = Source::new(Set::Broad).unwrap();
         let drawn = source.draw(1, 2);
         let target = Target::<Flex>::new(&drawn.fields, source.modes(), &device);
-        let wave = |k: f64| {
-            let values: Vec<f32> = (0..CELLS)
-                .map(|cell| {
-                    let x = (cell % SIDE) as f64 + 0.5;
-                    (2f64.sqrt() * (std::f64::consts::PI * k * x / SIDE as f64).cos()) as f32
-                })
-                .collect();
-            let data = TensorData::new(values, [1, SIDE, SIDE]);
+        let described = |k: usize, l: usize| {
+            let cosine = |k: usize, x: usize| {
+                let phase = std::f64::consts::PI * k as f64 * (x as f64 + 0.5) / SIDE as f64;
+                if k == 0 { 1.0 } else { 2f64.sqrt() * phase.cos() }
+            };
+            let wave = |cell: usize| (cosine(k, cell / SIDE) * cosine(l, cell % SIDE)) as f32;
+            let data = TensorData::new((0..CELLS).map(wave).collect(), [1, SIDE, SIDE]);
             target.described(Tensor::from_data(data, &device)).into_scalar()
         };
-        assert!((wave(5.0) - 1.0).abs() < 1e-4, "{}", wave(5.0));
-        assert!(wave(40.0) < 1e-4, "{}", wave(40.0));
+        // The last circle of cosines is cut through: (10, 14) has a number, (14, 10) has none.
+        for (k, l) in [(0, 0), (0, 5), (5, 0), (10, 14)] {
+            assert!((described(k, l) - 1.0).abs() < 1e-4, "{k} {l}: {}", described(k, l));
+        }
+        for (k, l) in [(14, 10), (15, 15), (0, 40)] {
+            assert!(described(k, l) < 1e-4, "{k} {l}: {}", described(k, l));
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The training loop: the generator learns the simulator's field of every latent, near the emitter
 //! above all, and where latents say nothing, in the finest texture, it is asked to look like the
 //! simulator to a critic (hinge loss, spectral norm) and in its variogram. Everything random follows
-//! from the seed and the step's number alone.
+//! from the plan and the step's number alone.
 
 use std::path::Path;
 
@@ -25,6 +25,8 @@ use crate::variogram::Operator;
 /// What is trained and how. A checkpoint can only be resumed with the same plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
+    /// Simulated fields to learn from.
+    pub fields: usize,
     pub steps: u64,
     pub batch: usize,
     pub seed: u64,
@@ -38,10 +40,11 @@ pub struct Plan {
 const CRITIC_RATE: f64 = 4e-4;
 /// Weight of the residual near the emitter, where few cells hold most of the power.
 const EMITTER: f64 = 40.0;
-/// Weight of the residual that no latent describes; it keeps texture from standing against the
+/// Weight of the residual in all cosines; it keeps invented texture from standing against the
 /// field's own.
 const TEXTURE: f64 = 0.02;
-/// Parts of all steps at which texture begins to count and from which it counts in full.
+/// Parts of all steps at which variogram and critic begin to count and from which they count in
+/// full.
 const RAMP: (f64, f64) = (0.1, 0.3);
 
 type A<B> = Autodiff<B>;
@@ -267,14 +270,21 @@ mod tests {
     use crate::fields::{Set, Source};
     use burn::backend::Flex;
 
-    const PLAN: Plan =
-        Plan { steps: 6, batch: 4, seed: 9, adversarial: 0.1, variogram: 10.0, rate: 1e-3 };
+    const PLAN: Plan = Plan {
+        fields: 16,
+        steps: 6,
+        batch: 4,
+        seed: 9,
+        adversarial: 0.1,
+        variogram: 10.0,
+        rate: 1e-3,
+    };
 
     #[test]
     fn a_resumed_run_ends_where_an_unbroken_one_does() {
         let device = Default::default();
         let source = Source::new(Set::Broad).unwrap();
-        let drawn = source.draw(1, 16);
+        let drawn = source.draw(1, PLAN.fields);
         let fields = Fields::<Flex>::new(&drawn, &device);
         let target = Target::new(&drawn.fields, source.modes(), &device);
         let folder = tempfile::tempdir().unwrap();

@@ -210,7 +210,7 @@ impl UnitName {
     }
 }
 
-/// What an estimate depends on beside the readings.
+/// Options of every command that estimates.
 #[derive(Args)]
 pub struct RunArgs {
     /// How many emitters to assume, or auto

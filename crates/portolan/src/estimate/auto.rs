@@ -137,13 +137,12 @@ impl Estimator for Auto {
             .filter(|(_, error)| error.is_finite())
             .map(|((.., label), error)| format!("{label} {error:.2}"))
             .collect();
-        estimate.notes.insert(
-            0,
-            format!(
-                "chose {label} by cross-validation over sensors (rmse dB: {})",
-                table.join(", ")
-            ),
-        );
+        let table = match table.is_empty() {
+            true => String::new(),
+            false => format!(" (rmse dB: {})", table.join(", ")),
+        };
+        let chosen = format!("chose {label} by cross-validation over sensors{table}");
+        estimate.notes.insert(0, chosen);
         if hurried {
             estimate.notes.push(format!(
                 "the comparison of methods was cut short after {} s: raise budget= for all of it",
@@ -169,7 +168,11 @@ impl Auto {
         let field = Field::new(&Options::new("field", &[], [])?)?;
         let quiet = |_| progress.report(0, 1).is_ok();
         match field.number(readings, context, &Progress::new(&quiet)) {
-            Ok(emitters) => Ok(Some(Emitters::Count(emitters))),
+            // A number that was asked for stands: `field` says what becomes of it.
+            Ok(found) => Ok(Some(match context.emitters {
+                Emitters::Auto => Emitters::Count(found),
+                asked => asked,
+            })),
             Err(EstimateError::Numerical(_)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -237,10 +240,17 @@ mod tests {
     use crate::simulate::{Scenario, simulate};
 
     fn run(settings: &[(&str, &str)], readings: &Readings, progress: &Progress<'_>) -> Estimate {
-        candidate("auto", settings)
-            .unwrap()
-            .estimate(readings, &Context::default(), progress)
-            .unwrap()
+        told(Emitters::Auto, settings, readings, progress)
+    }
+
+    fn told(
+        emitters: Emitters,
+        settings: &[(&str, &str)],
+        readings: &Readings,
+        progress: &Progress<'_>,
+    ) -> Estimate {
+        let context = Context { emitters, ..Context::default() };
+        candidate("auto", settings).unwrap().estimate(readings, &context, progress).unwrap()
     }
 
     #[test]
@@ -257,7 +267,14 @@ mod tests {
                 kriging.estimate(&readings, &Context::default(), &Progress::silent()).unwrap();
             let rmse = |e: &Estimate| score(&e.map, &truth, None).unwrap().rmse_db;
             assert!(rmse(&auto) <= rmse(&kriging), "{} {}", rmse(&auto), rmse(&kriging));
-            chosen += usize::from(auto.notes[0].starts_with("chose field"));
+            let field = auto.notes[0].starts_with("chose field");
+            chosen += usize::from(field);
+            if field && seed == 0 {
+                let more = told(Emitters::Count(6), &[], &readings, &Progress::silent());
+                assert_eq!(more.map.to_dense(), auto.map.to_dense());
+                let says = |note: &String| note.contains("6 emitters were asked for");
+                assert!(more.notes.iter().any(says), "{:?}", more.notes);
+            }
         }
         assert!(chosen >= 2, "field was chosen on {chosen} of 3 maps");
     }
@@ -275,7 +292,7 @@ mod tests {
         assert!(cut(&hurried));
         // The first candidate alone was judged, and what was not judged is not listed.
         assert!(hurried.notes[0].starts_with("chose kriging (exponential)"), "{:?}", hurried.notes);
-        assert!(!hurried.notes[0].contains("field") && !hurried.notes[0].contains("NaN"));
+        assert!(!hurried.notes[0].contains("field") && !hurried.notes[0].contains("inf"));
         let patient = run(&[("budget", "101")], &readings, &late);
         assert!(!cut(&patient) && patient.notes[0].contains("field"), "{:?}", patient.notes);
     }

@@ -33,9 +33,10 @@ pub(super) fn start_factors<'a>(
         return wrong("has unknown cells".into());
     }
     match context.emitters {
-        Emitters::Count(asked) if asked != factors.psd.nrows() => {
-            wrong(format!("has {} emitters, but {asked} are asked for", factors.psd.nrows()))
-        }
+        Emitters::Count(asked) if asked != factors.psd.nrows() => wrong(format!(
+            "has {} emitters, but {asked} are asked for: leave the number out, a start has its own",
+            factors.psd.nrows()
+        )),
         _ => Ok(Some(factors)),
     }
 }

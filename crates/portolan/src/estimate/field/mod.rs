@@ -106,8 +106,7 @@ impl Estimator for Field {
         progress: &Progress<'_>,
     ) -> Result<Estimate, EstimateError> {
         progress.report(0, 1)?;
-        let power = readings.power();
-        let link = self.scale.link(readings, &power).expect("the scale is logarithmic");
+        let link = self.link(readings);
         let (structure, note) = self.structure(readings, context, progress)?;
         let mut estimate = match structure {
             Structure::Emitters(emitters) => {
@@ -123,6 +122,10 @@ impl Estimator for Field {
 }
 
 impl Field {
+    fn link(&self, readings: &Readings) -> Link {
+        self.scale.link(readings, &readings.power()).expect("the scale is logarithmic")
+    }
+
     /// The map of so many emitters.
     fn emitters(
         &self,

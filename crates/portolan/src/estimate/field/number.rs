@@ -50,7 +50,7 @@ pub(super) enum Structure {
 }
 
 impl Field {
-    /// The number of emitters asked for or found, or none at all; and why, where it was found.
+    /// The number of emitters asked for or found, or none at all; and what is to be said about it.
     pub(super) fn structure(
         &self,
         readings: &Readings,
@@ -74,8 +74,9 @@ impl Field {
             return Ok((factored, None));
         }
         let some = some_of(readings);
+        let link = self.link(&some);
         let turns: Vec<SensorTurn> =
-            (0..SENSOR_TURNS).filter_map(|turn| SensorTurn::new(&some, turn)).collect();
+            (0..SENSOR_TURNS).filter_map(|turn| SensorTurn::new(&some, link, turn)).collect();
         if turns.is_empty() {
             return Ok((factored, None));
         }
@@ -113,8 +114,9 @@ impl Field {
             Values::Levels { .. } => TURNS.1,
         };
         let some = some_of(readings);
+        let link = self.link(&some);
         let turns: Vec<EntryTurn> =
-            (0..turns).filter_map(|turn| EntryTurn::new(&some, turn, context.seed)).collect();
+            (0..turns).filter_map(|turn| EntryTurn::new(&some, link, turn, context.seed)).collect();
         if turns.is_empty() {
             return number_of_emitters(readings, context);
         }
@@ -212,13 +214,6 @@ fn kriged(
     }))
 }
 
-fn link_of(readings: &Readings) -> Link {
-    match readings.values() {
-        Values::Levels { quantiser, .. } => quantiser.link(),
-        Values::Power(power) => Link::choose(power.iter().copied(), readings.entries()),
-    }
-}
-
 /// Readings with some entries left out.
 struct EntryTurn {
     kept: Readings,
@@ -229,7 +224,7 @@ struct EntryTurn {
 
 impl EntryTurn {
     /// None where a band would be left without readings.
-    fn new(readings: &Readings, turn: usize, seed: u64) -> Option<Self> {
+    fn new(readings: &Readings, link: Link, turn: usize, seed: u64) -> Option<Self> {
         // The same deal in every turn.
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (sensors, bands) = readings.values().dim();
@@ -250,7 +245,7 @@ impl EntryTurn {
         }
         let kept = Readings::new(readings.grid(), readings.cells().to_vec(), values).ok()?;
         let whole = Targets::new(readings.values());
-        (!held.is_empty()).then(|| Self { kept, whole, held, link: link_of(readings) })
+        (!held.is_empty()).then(|| Self { kept, whole, held, link })
     }
 }
 
@@ -263,11 +258,11 @@ struct SensorTurn {
 
 impl SensorTurn {
     /// None where a band would be left without readings.
-    fn new(readings: &Readings, turn: usize) -> Option<Self> {
+    fn new(readings: &Readings, link: Link, turn: usize) -> Option<Self> {
         let (held, kept): (Vec<usize>, Vec<usize>) =
             (0..readings.sensors()).partition(|s| s % SENSOR_PARTS == turn);
         let (kept, held) = (readings.subset(&kept).ok()?, readings.subset(&held).ok()?);
-        Some(Self { kept, held, link: link_of(readings) })
+        Some(Self { kept, held, link })
     }
 
     fn losses(&self, spectrum: impl Fn(usize) -> Vec<f64>) -> Losses {

@@ -45,7 +45,7 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
         return emit_json(&report(args, &estimate, seconds));
     }
     let fitted: Vec<String> =
-        estimate.fitted.iter().map(|(name, value)| format!(", {name} {value:.4}")).collect();
+        estimate.fitted.iter().map(|(name, value)| format!(", {name} {}", brief(*value))).collect();
     say(&format!(
         "{}: {} from {} sensors in {:.2} s{}",
         args.output.display(),
@@ -179,4 +179,38 @@ fn emitter_json(finding: &EmitterFinding, map: &RadioMap) -> Value {
         "occupancy": finding.occupancy.as_ref().map(|o| o.share),
         "power_share": finding.power_share,
     })
+}
+
+/// Four digits that count.
+fn brief(value: f64) -> String {
+    let size = value.abs();
+    if value.fract() == 0.0 && size < 1e6 {
+        return format!("{value}");
+    }
+    if !(1e-3..1e6).contains(&size) {
+        return format!("{value:.3e}");
+    }
+    let decimals = (3 - size.log10().floor() as i32).max(0) as usize;
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::brief;
+
+    #[test]
+    fn numbers_are_brief_and_keep_their_digits() {
+        for (value, text) in [
+            (4.0, "4"),
+            (0.0, "0"),
+            (106.2873, "106.3"),
+            (0.004312, "0.004312"),
+            (6.27554, "6.276"),
+            (-123456.7, "-123457"),
+            (3.21987e-9, "3.220e-9"),
+            (f64::NAN, "NaN"),
+        ] {
+            assert_eq!(brief(value), text);
+        }
+    }
 }

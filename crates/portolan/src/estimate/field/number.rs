@@ -60,7 +60,7 @@ impl Field {
         let emitters = self.number(readings, context, progress)?;
         let factored = Structure::Emitters(emitters);
         let entries = readings.grid().cells() * readings.bands();
-        let sure = match readings.values() {
+        let sure = || match readings.values() {
             Values::Power(power) => count_exact(power).is_some(),
             Values::Levels { .. } => false,
         };
@@ -70,7 +70,7 @@ impl Field {
             let note = format!("{asked} emitters were asked for, the readings show {emitters}");
             return Ok((factored, Some(note)));
         }
-        if told(readings, context) || readings.bands() == 1 || entries > MANY_ENTRIES || sure {
+        if told(readings, context) || readings.bands() == 1 || entries > MANY_ENTRIES || sure() {
             return Ok((factored, None));
         }
         let some = some_of(readings);

@@ -11,11 +11,12 @@ mod posterior;
 use rand::seq::SliceRandom;
 
 use crate::error::{EstimateError, InputError};
-use crate::estimate::Progress;
 use crate::grid::{Cell, Grid};
 use crate::map::RadioMap;
-use crate::readings::Readings;
+use crate::model::Report;
+use crate::progress::Progress;
 use crate::simulate::stream;
+use crate::site::{Region, Site};
 use posterior::Posterior;
 
 /// Up to this many free cells, every one is a candidate.
@@ -37,8 +38,8 @@ pub struct Process {
 
 impl Process {
     /// From what a method has fitted; None where it has no decorrelation distance.
-    pub fn from_fitted(fitted: &[(&'static str, f64)]) -> Option<Self> {
-        let find = |name: &str| fitted.iter().find(|(n, _)| *n == name).map(|(_, value)| *value);
+    pub fn from_report(report: &Report) -> Option<Self> {
+        let find = |name: &str| report.fitted(name);
         let decorrelation_m = find("decorrelation_m").filter(|d| d.is_finite() && *d > 0.0)?;
         let square = |name: &str| find(name).map(|sd| sd * sd);
         let noise = find("nugget").or_else(|| square("noise_db")).unwrap_or(0.0);
@@ -59,14 +60,18 @@ pub struct Advice {
     pub share: f64,
 }
 
-/// The known cells of a map that have no sensor.
-pub fn free_cells(readings: &Readings, map: &RadioMap) -> Vec<Cell> {
+/// The known cells of a map that have no sensor and lie outside the regions to leave out.
+pub fn free_cells(sensors: &[Site], map: &RadioMap, leave_out: &[Region]) -> Vec<Cell> {
     let grid = map.grid();
     let mut free = known(map);
-    for cell in readings.cells().iter().filter(|cell| grid.contains(**cell)) {
-        free[grid.index(*cell)] = false;
+    for cell in sensors.iter().filter_map(|&site| grid.cell_at(site)) {
+        free[grid.index(cell)] = false;
     }
-    (0..grid.cells()).filter(|&i| free[i]).map(|i| grid.cell(i)).collect()
+    let open = |cell: &Cell| {
+        let site = grid.site(*cell);
+        !leave_out.iter().any(|region| region.outside_m(site) == 0.0)
+    };
+    (0..grid.cells()).filter(|&i| free[i]).map(|i| grid.cell(i)).filter(open).collect()
 }
 
 /// The free cells in random order: what advice is measured against.
@@ -75,20 +80,21 @@ pub fn shuffled(mut cells: Vec<Cell>, seed: u64) -> Vec<Cell> {
     cells
 }
 
-/// The best `count` places, best first. `map` is the estimate made from the readings; its spread,
+/// The best `count` places, best first. `map` is what was estimated from the sensors; its spread,
 /// averaged over bands, is the variance to be reduced. Cells whose power or spread is unknown (NaN)
-/// are neither advised nor counted.
+/// are neither advised nor counted; regions to leave out are not advised.
 pub fn advise(
-    readings: &Readings,
+    sensors: &[Site],
     map: &RadioMap,
+    leave_out: &[Region],
     process: Process,
     count: usize,
     progress: &Progress<'_>,
 ) -> Result<Vec<Advice>, EstimateError> {
     let grid = map.grid();
     let variance = mean_variance(map)?;
-    let free = free_cells(readings, map);
-    check(readings, map, process, count, free.len())?;
+    let free = free_cells(sensors, map, leave_out);
+    check(process, count, free.len())?;
     progress.report(0, count + 1)?;
 
     let known = (0..grid.cells()).filter(|&i| !variance[i].is_nan()).map(|i| grid.cell(i));
@@ -100,7 +106,7 @@ pub fn advise(
     let spread: Vec<f64> = evaluated.iter().map(|cell| variance[grid.index(*cell)]).collect();
     let total: f64 = spread.iter().sum();
     let mut posterior =
-        Posterior::new(grid, readings.cells(), &evaluated, &spread, &candidates, process)?;
+        Posterior::new(grid, sensors, &evaluated, &spread, &candidates, process)?;
     let mut advice = Vec::with_capacity(count);
     for done in 0..count {
         progress.report(done + 1, count + 1)?;
@@ -115,18 +121,7 @@ pub fn advise(
     Ok(advice)
 }
 
-fn check(
-    readings: &Readings,
-    map: &RadioMap,
-    process: Process,
-    count: usize,
-    free: usize,
-) -> Result<(), InputError> {
-    let shape = |grid: Grid| vec![grid.rows(), grid.cols()];
-    let (found, expected) = (shape(readings.grid()), shape(map.grid()));
-    if found != expected {
-        return Err(InputError::Shape { what: "the grid of the readings", found, expected });
-    }
+fn check(process: Process, count: usize, free: usize) -> Result<(), InputError> {
     let Process { decorrelation_m, noise_ratio } = process;
     let sound = decorrelation_m > 0.0 && decorrelation_m.is_finite();
     if !(sound && noise_ratio >= 0.0 && noise_ratio.is_finite()) {

@@ -6,11 +6,12 @@ use thiserror::Error;
 #[derive(Debug, Error, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum InputError {
-    /// No cells at all, or more than any real survey has.
-    #[error(
-        "a grid of {rows} x {cols} cells is not possible: both sides must be at least 1 and their product at most {most}"
-    )]
-    GridSize { rows: usize, cols: usize, most: usize },
+    /// No cells at all, or more than can be counted.
+    #[error("a grid of {rows} x {cols} cells is not possible: both sides must be at least 1")]
+    GridSize { rows: usize, cols: usize },
+    /// The centre of the first cell is not a place.
+    #[error("an origin at x {x_m}, y {y_m} is not possible: give finite metres")]
+    Origin { x_m: f64, y_m: f64 },
     /// Cell size not a positive number.
     #[error("a cell of {cell_m} m is not possible: give a positive number of metres")]
     CellSize { cell_m: f64 },
@@ -23,16 +24,30 @@ pub enum InputError {
     /// A frequency that is not a positive finite number.
     #[error("frequency of band {band} is {value} Hz: it must be positive")]
     Frequency { band: usize, value: f64 },
+    /// A band name that is empty or not the only one of its kind.
+    #[error("the label of band {band} is '{label}': labels must be distinct and not empty")]
+    Label { band: usize, label: String },
+    /// A place that is NaN or infinite.
+    #[error("sensor {sensor} is at x {x_m}, y {y_m}: places must be finite")]
+    Place { sensor: usize, x_m: f64, y_m: f64 },
     /// A sensor outside the grid.
     #[error(
-        "sensor {sensor} at row {row}, col {col} is off the {rows} x {cols} grid: give a larger grid or remove the sensor"
+        "sensor {sensor} at x {x_m} m, y {y_m} m is off the grid of {rows} x {cols} cells: give a larger grid or remove the sensor"
     )]
-    OffGrid { sensor: usize, row: i64, col: i64, rows: usize, cols: usize },
-    /// Two sensors in one cell where that is not allowed.
-    #[error("sensors {first} and {second} share the cell at row {row}, col {col}: merge them")]
-    DuplicateCell { first: usize, second: usize, row: usize, col: usize },
+    OffGrid { sensor: usize, x_m: f64, y_m: f64, rows: usize, cols: usize },
+    /// Two sensors at one place where that is not allowed.
+    #[error("sensors {first} and {second} both stand at x {x_m} m, y {y_m} m: merge them")]
+    DuplicateSite { first: usize, second: usize, x_m: f64, y_m: f64 },
+    /// A noise, repeat count or time that cannot be used.
+    #[error("{what} of sensor {sensor}, band {band} is {value}: it must be {expected}")]
+    Entry { what: &'static str, sensor: usize, band: usize, value: f64, expected: &'static str },
+    /// A floor of hearing that lies above readings that were heard.
+    #[error(
+        "the floor of band {band} is {floor:.1} dB, above {above} of its {heard} heard readings: give the level below which nothing is heard"
+    )]
+    Floor { band: usize, floor: f64, above: usize, heard: usize },
     /// Fewer than two sensors.
-    #[error("{found} sensor(s): a map needs readings from at least 2 cells")]
+    #[error("{found} sensor(s): a map needs readings from at least 2 places")]
     TooFewSensors { found: usize },
     /// No bands.
     #[error("the readings have no bands")]

@@ -4,6 +4,7 @@
 use ndarray::ArrayView1;
 
 use crate::map::RadioMap;
+use crate::site::Site;
 
 /// A band that is this far below an emitter's strongest one is no longer occupied by it.
 pub const OCCUPIED_DB: f64 = -20.0;
@@ -45,14 +46,31 @@ impl Occupancy {
 /// One emitter of a map; None is what the map does not say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmitterFinding {
-    /// Row and column; fractions, and off the grid too.
-    pub at: [f64; 2],
-    /// Standard errors of row and column, in cells.
-    pub at_se: Option<[f64; 2]>,
+    /// Its place, which may lie off the map.
+    pub at: Site,
+    /// Standard errors of the place along x and y in metres.
+    pub at_se_m: Option<[f64; 2]>,
+    /// Its path-loss exponent.
     pub exponent: Option<Exponent>,
+    /// The bands that it occupies.
     pub occupancy: Option<Occupancy>,
     /// Share of the power over all cells and bands.
     pub power_share: Option<f64>,
+}
+
+/// An emitter with less than this share of the power is taken for noise ...
+const NOISE_SHARE: f64 = 1e-3;
+/// ... if its place is unknown by more than this share of the map's longer side.
+const NOISE_SPREAD: f64 = 0.5;
+
+impl EmitterFinding {
+    /// Whether this is rather the floor of the noise than a transmitter: next to no power, from
+    /// nowhere in particular.
+    pub fn is_noise(&self, longest_side_m: f64) -> bool {
+        let faint = self.power_share.is_some_and(|share| share < NOISE_SHARE);
+        let lost = |[x, y]: [f64; 2]| x.hypot(y) > NOISE_SPREAD * longest_side_m;
+        faint && self.at_se_m.is_some_and(lost)
+    }
 }
 
 impl RadioMap {
@@ -68,9 +86,9 @@ impl RadioMap {
             both.map(|(slf, psd)| known(&mut slf.iter()) * known(&mut psd.iter())).collect()
         });
         let total: f64 = powers.iter().flatten().sum();
-        let finding = |(r, &at): (usize, &[f64; 2])| EmitterFinding {
+        let finding = |(r, &at): (usize, &Site)| EmitterFinding {
             at,
-            at_se: self.emitter_se().get(r).copied(),
+            at_se_m: self.emitter_se_m().get(r).copied(),
             exponent: self.exponents().get(r).copied(),
             occupancy: factors.map(|f| Occupancy::of(f.psd.row(r))),
             power_share: powers.as_ref().filter(|_| total > 0.0).map(|p| p[r] / total),
@@ -84,6 +102,7 @@ mod tests {
     use super::*;
     use crate::grid::Grid;
     use crate::map::Factors;
+    use crate::scale::Scale;
     use ndarray::{Array3, array};
 
     #[test]
@@ -99,21 +118,37 @@ mod tests {
         let grid = Grid::new(2, 2, 1.0).unwrap();
         let slf = Array3::from_shape_fn((2, 2, 2), |(r, ..)| if r == 0 { 3.0 } else { 1.0 });
         let psd = array![[1.0, 0.0], [0.0, 1.0]];
-        let map = RadioMap::factored(grid, Factors { slf, psd }).unwrap();
+        let map = RadioMap::factored(grid, Factors { slf, psd }, Scale::paper()).unwrap();
         assert!(map.findings().is_empty());
-        let map = map.with_emitters(vec![[0.0, 1.5], [1.0, -2.0]]);
+        let (here, there) = (Site::new(0.0, 1.5), Site::new(1.0, -2.0));
+        let map = map.with_emitters(vec![here, there]);
         let plain = map.findings();
-        assert_eq!((plain[1].at, plain[1].at_se, plain[1].exponent), ([1.0, -2.0], None, None));
+        assert_eq!((plain[1].at, plain[1].at_se_m, plain[1].exponent), (there, None, None));
         assert_eq!(plain[0].power_share, Some(0.75));
         assert_eq!(plain[1].occupancy.as_ref().unwrap().ranges, [[1, 1]]);
         let exponents = vec![Exponent { value: 2.0, se: 0.1 }; 2];
-        let full = map.clone().with_emitter_se(vec![[0.5, 0.25]; 2]).unwrap();
+        let full = map.clone().with_emitter_se_m(vec![[0.5, 0.25]; 2]).unwrap();
         let full = full.with_exponents(exponents).unwrap().findings();
-        assert_eq!(full[0].at_se, Some([0.5, 0.25]));
+        assert_eq!(full[0].at_se_m, Some([0.5, 0.25]));
         assert_eq!(full[1].exponent.unwrap().value, 2.0);
-        assert!(map.with_emitter_se(vec![[0.5, 0.25]]).is_err());
-        let dense = RadioMap::dense(grid, Array3::ones((2, 2, 1))).unwrap();
-        let dense = dense.with_emitters(vec![[0.0, 0.0]]).findings();
+        assert!(map.with_emitter_se_m(vec![[0.5, 0.25]]).is_err());
+        let dense = RadioMap::dense(grid, Array3::ones((2, 2, 1)), Scale::paper()).unwrap();
+        let dense = dense.with_emitters(vec![here]).findings();
         assert_eq!((&dense[0].occupancy, dense[0].power_share), (&None, None));
+    }
+
+    #[test]
+    fn a_noise_floor_is_no_transmitter() {
+        let at = Site::new(5.0, 5.0);
+        let found = |share: f64, se: f64| EmitterFinding {
+            at,
+            at_se_m: Some([se, se]),
+            exponent: None,
+            occupancy: None,
+            power_share: Some(share),
+        };
+        assert!(found(1e-5, 1700.0).is_noise(64.0));
+        assert!(!found(1e-5, 2.0).is_noise(64.0));
+        assert!(!found(0.2, 1700.0).is_noise(64.0));
     }
 }

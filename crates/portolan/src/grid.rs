@@ -1,54 +1,88 @@
-//! The survey area: rows and columns of square cells.
+//! What a map is drawn on: rows and columns of square cells, somewhere in the plane.
 
 use crate::error::InputError;
+use crate::site::{Region, Site};
 
-/// The largest number of cells a grid may have; beyond it a file is taken to be damaged.
-const MAX_CELLS: usize = 1 << 28;
-
-/// One cell, counted from the top left corner.
+/// One cell, counted from the corner with the least x and y.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cell {
+    /// Along x.
     pub row: usize,
+    /// Along y.
     pub col: usize,
 }
 
 impl Cell {
+    /// The cell at a row and a column.
     pub const fn new(row: usize, col: usize) -> Self {
         Self { row, col }
     }
 }
 
-/// Rows x columns of square cells, `cell_m` metres wide. Cell (0, 0) has its centre at the origin;
-/// rows grow with `x_m`, columns with `y_m`.
+/// Rows x columns of square cells, `cell_m` metres wide. The centre of cell (0, 0) is the origin;
+/// rows grow with x, columns with y.
+///
+/// ```
+/// use portolan::{Cell, Grid, Site};
+/// let grid = Grid::new(10, 20, 0.5)?.with_origin(Site::new(100.0, -40.0))?;
+/// assert_eq!(grid.site(Cell::new(2, 4)), Site::new(101.0, -38.0));
+/// assert_eq!(grid.cell_at(Site::new(101.1, -38.1)), Some(Cell::new(2, 4)));
+/// # Ok::<(), portolan::InputError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Grid {
     rows: usize,
     cols: usize,
     cell_m: f64,
+    origin: Site,
 }
 
 impl Grid {
+    /// A grid whose origin is (0, 0).
     pub fn new(rows: usize, cols: usize, cell_m: f64) -> Result<Self, InputError> {
-        let fits = rows.checked_mul(cols).is_some_and(|cells| cells <= MAX_CELLS);
+        let fits = rows.checked_mul(cols).is_some_and(|cells| cells <= isize::MAX as usize);
         if rows == 0 || cols == 0 || !fits {
-            return Err(InputError::GridSize { rows, cols, most: MAX_CELLS });
+            return Err(InputError::GridSize { rows, cols });
         }
         if !(cell_m.is_finite() && cell_m > 0.0) {
             return Err(InputError::CellSize { cell_m });
         }
-        Ok(Self { rows, cols, cell_m })
+        Ok(Self { rows, cols, cell_m, origin: Site::new(0.0, 0.0) })
     }
 
+    /// The same grid with the centre of cell (0, 0) elsewhere.
+    pub fn with_origin(self, origin: Site) -> Result<Self, InputError> {
+        if !origin.is_finite() {
+            return Err(InputError::Origin { x_m: origin.x_m, y_m: origin.y_m });
+        }
+        Ok(Self { origin, ..self })
+    }
+
+    /// The grid with cells of `cell_m` metres that covers a region, origin at its low corner.
+    pub fn covering(region: Region, cell_m: f64) -> Result<Self, InputError> {
+        let cells = |length: f64| (length / cell_m - 1e-9).ceil().max(0.0) as usize + 1;
+        Self::new(cells(region.width_m()), cells(region.height_m()), cell_m)?
+            .with_origin(region.low)
+    }
+
+    /// Number of rows: cells along x.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
+    /// Number of columns: cells along y.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
+    /// Metres per cell.
     pub fn cell_m(&self) -> f64 {
         self.cell_m
+    }
+
+    /// The centre of cell (0, 0).
+    pub fn origin(&self) -> Site {
+        self.origin
     }
 
     /// Number of cells.
@@ -56,6 +90,7 @@ impl Grid {
         self.rows * self.cols
     }
 
+    /// Whether a cell belongs to the grid.
     pub fn contains(&self, cell: Cell) -> bool {
         cell.row < self.rows && cell.col < self.cols
     }
@@ -70,15 +105,72 @@ impl Grid {
         Cell::new(index / self.cols, index % self.cols)
     }
 
-    /// Distance between two cell centres in metres.
-    pub fn distance_m(&self, a: Cell, b: Cell) -> f64 {
-        let (dr, dc) = (a.row.abs_diff(b.row), a.col.abs_diff(b.col));
-        self.cell_m * ((dr * dr + dc * dc) as f64).sqrt()
+    /// The centre of a cell.
+    pub fn site(&self, cell: Cell) -> Site {
+        self.site_at([cell.row as f64, cell.col as f64])
     }
 
-    /// Distance between opposite corners in metres.
-    pub fn diagonal_m(&self) -> f64 {
-        self.distance_m(Cell::new(0, 0), Cell::new(self.rows - 1, self.cols - 1))
+    /// The place at a row and column; fractions allowed, off the grid too.
+    pub fn site_at(&self, [row, col]: [f64; 2]) -> Site {
+        Site::new(self.origin.x_m + row * self.cell_m, self.origin.y_m + col * self.cell_m)
+    }
+
+    /// Row and column of a place; fractions, and off the grid too.
+    pub fn position(&self, site: Site) -> [f64; 2] {
+        [(site.x_m - self.origin.x_m) / self.cell_m, (site.y_m - self.origin.y_m) / self.cell_m]
+    }
+
+    /// The cell that a place lies in; None off the grid.
+    pub fn cell_at(&self, site: Site) -> Option<Cell> {
+        let [row, col] = self.position(site).map(f64::round);
+        let inside = |x: f64, n: usize| (x >= 0.0 && x < n as f64).then_some(x as usize);
+        Some(Cell::new(inside(row, self.rows)?, inside(col, self.cols)?))
+    }
+
+    /// The centres of all cells, row by row.
+    pub fn sites(&self) -> Vec<Site> {
+        self.sites_of_rows(0..self.rows)
+    }
+
+    /// The centres of the cells of some rows, row by row.
+    pub fn sites_of_rows(&self, rows: std::ops::Range<usize>) -> Vec<Site> {
+        rows.flat_map(|row| (0..self.cols).map(move |col| self.site(Cell::new(row, col))))
+            .collect()
+    }
+
+    /// Some rows and columns as a grid of their own, at the same place.
+    pub fn part(
+        &self,
+        rows: std::ops::Range<usize>,
+        cols: std::ops::Range<usize>,
+    ) -> Result<Self, InputError> {
+        if rows.end > self.rows || cols.end > self.cols {
+            return Err(InputError::Request(format!(
+                "rows {} to {}, columns {} to {} are not all on the {} x {} grid",
+                rows.start, rows.end, cols.start, cols.end, self.rows, self.cols
+            )));
+        }
+        let origin = self.site(Cell::new(rows.start, cols.start));
+        Self::new(rows.len(), cols.len(), self.cell_m)?.with_origin(origin)
+    }
+
+    /// From the outer edge of the first cell to that of the last.
+    pub fn region(&self) -> Region {
+        let half = 0.5;
+        Region {
+            low: self.site_at([-half, -half]),
+            high: self.site_at([self.rows as f64 - half, self.cols as f64 - half]),
+        }
+    }
+
+    /// Whether two grids have the same cells at the same places, up to rounding.
+    pub fn coincides(&self, other: &Grid) -> bool {
+        let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * self.cell_m;
+        self.rows == other.rows
+            && self.cols == other.cols
+            && near(self.cell_m, other.cell_m)
+            && near(self.origin.x_m, other.origin.x_m)
+            && near(self.origin.y_m, other.origin.y_m)
     }
 }
 
@@ -95,9 +187,26 @@ mod tests {
     }
 
     #[test]
-    fn distance_is_in_metres() {
-        let grid = Grid::new(10, 10, 2.0).unwrap();
-        assert_eq!(grid.distance_m(Cell::new(0, 0), Cell::new(3, 4)), 10.0);
+    fn cells_and_sites_are_inverse() {
+        let grid = Grid::new(7, 5, 0.3).unwrap().with_origin(Site::new(-7e3, 4.8e6)).unwrap();
+        for (index, site) in grid.sites().into_iter().enumerate() {
+            assert_eq!(grid.cell_at(site), Some(grid.cell(index)));
+        }
+        assert_eq!(grid.cell_at(grid.site_at([-0.6, 0.0])), None);
+        assert_eq!(grid.cell_at(grid.site_at([6.4, 4.4])), Some(Cell::new(6, 4)));
+        assert_eq!(grid.cell_at(grid.site_at([6.6, 0.0])), None);
+        let part = grid.part(2..5, 1..3).unwrap();
+        assert!(part.site(Cell::new(1, 1)).distance_m(grid.site(Cell::new(3, 2))) < 1e-9);
+        assert!(grid.part(2..8, 1..3).is_err());
+    }
+
+    #[test]
+    fn a_region_is_covered() {
+        let region = Region::around(&[Site::new(1.0, 2.0), Site::new(4.2, 8.0)]).unwrap();
+        let grid = Grid::covering(region, 0.5).unwrap();
+        assert_eq!((grid.rows(), grid.cols()), (8, 13));
+        assert_eq!(grid.origin(), Site::new(1.0, 2.0));
+        assert!(grid.cell_at(region.high).is_some());
     }
 
     #[test]
@@ -106,5 +215,6 @@ mod tests {
         assert!(Grid::new(usize::MAX, 2, 1.0).is_err());
         assert!(Grid::new(5, 5, f64::NAN).is_err());
         assert!(Grid::new(5, 5, -1.0).is_err());
+        assert!(Grid::new(5, 5, 1.0).unwrap().with_origin(Site::new(f64::NAN, 0.0)).is_err());
     }
 }

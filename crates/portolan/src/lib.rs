@@ -1,9 +1,26 @@
 //! Portolan draws the radio spectrum over space and frequency from a handful of sensors.
 //!
-//! The tour, in the order data flows: a [`Grid`] of cells; a [`RadioMap`] of linear power over cells
-//! and bands, dense or as [`Factors`]; [`simulate`](mod@simulate) to make one with a known truth;
-//! [`sense`](mod@sense) to take [`Readings`] of it; [`estimate`] to get the whole map back by a
-//! method of the register; [`score`](mod@score) to see how close it came.
+//! [`Readings`] say what sensors read, at which [`Site`]s, on which [`Scale`]. A method of the
+//! register ([`estimate`]) fits a [`Model`] to them. The model predicts power and spread at any
+//! place, or draws a [`RadioMap`] on a [`Grid`].
+//!
+//! ```
+//! use ndarray::array;
+//! use portolan::estimate::{Kriging, Method};
+//! use portolan::{Context, Progress, Readings, Scale, Site, Values};
+//!
+//! let sites = vec![Site::new(0.0, 0.0), Site::new(12.5, 3.0), Site::new(4.0, 9.5)];
+//! let dbm = array![[-70.0, -63.0], [-71.0, f64::NAN], [-80.0, -60.0]];
+//! let power = dbm.mapv(|p: f64| 10f64.powf(p / 10.0));
+//! let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+//! let model = Kriging::default().fit(&readings, &Context::default(), &Progress::silent())?;
+//! let there = model.predict(&[Site::new(6.0, 4.0)], &Progress::silent())?;
+//! assert!(there.power[[0, 0]] > 1e-8 && there.spread_db.unwrap()[[0, 0]] > 0.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Experiments need a truth: [`simulate`](mod@simulate) makes one, [`sense`](mod@sense) takes
+//! readings of it, [`score`](mod@score) says how close a map came.
 //!
 //! ```
 //! use portolan::estimate::build;
@@ -15,9 +32,9 @@
 //! let grid = Grid::new(32, 32, 1.0)?;
 //! let truth = simulate(&Scenario { bands: 8, ..Scenario::new(grid) })?;
 //! let readings = sense(&truth, &Sensing::exact(Layout::Fraction(0.1), 0))?;
-//! let kriging = build("kriging", [])?;
-//! let estimate = kriging.estimate(&readings, &Context::default(), &Progress::silent())?;
-//! assert!(score(&estimate.map, &truth, None)?.rmse_db < 3.0);
+//! let model = build("kriging", [])?.fit(&readings, &Context::default(), &Progress::silent())?;
+//! let map = model.map(grid, &Progress::silent())?;
+//! assert!(score(&map, &truth, None)?.rmse_db < 3.0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -33,22 +50,33 @@ pub(crate) mod fixture;
 pub mod gaussian_process;
 pub mod generator;
 pub mod grid;
+pub mod labels;
 pub mod likelihood;
 mod linalg;
 pub mod link;
 pub mod map;
+pub mod model;
+pub mod progress;
 pub mod quantiser;
 pub mod readings;
+pub mod scale;
 pub mod score;
 pub mod sense;
 pub mod simulate;
+pub mod site;
 pub mod unmix;
 
 pub use error::{EstimateError, InputError};
-pub use estimate::{Context, Emitters, Estimate, Estimator, Progress};
+pub use estimate::{Context, Emitters, Method};
 pub use findings::{EmitterFinding, Exponent, Occupancy};
 pub use grid::{Cell, Grid};
+pub use labels::BandLabels;
 pub use link::Link;
 pub use map::{Factors, RadioMap};
+pub use model::{Model, Prediction, Report};
+pub use ndarray;
+pub use progress::Progress;
 pub use quantiser::Quantiser;
 pub use readings::{Readings, Values};
+pub use scale::Scale;
+pub use site::{Region, Site};

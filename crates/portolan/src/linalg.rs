@@ -32,6 +32,14 @@ impl Cholesky {
         solve_lower_triangular_in_place(self.lower.as_ref(), rhs, Par::Seq);
     }
 
+    /// The diagonal of A^-1.
+    pub fn inverse_diagonal(&self) -> Vec<f64> {
+        let n = self.lower.nrows();
+        let mut half = Mat::identity(n, n);
+        self.half_solve(half.as_mut());
+        (0..n).map(|j| half.col(j).squared_norm_l2()).collect()
+    }
+
     /// L^-T B in place: the other half of A^-1 B.
     pub fn other_half_solve(&self, rhs: MatMut<'_, f64>) {
         solve_upper_triangular_in_place(self.lower.transpose(), rhs, Par::Seq);

@@ -7,6 +7,9 @@ use ndarray::{Array2, Array3, ArrayView3, Axis};
 use crate::error::InputError;
 use crate::findings::Exponent;
 use crate::grid::{Cell, Grid};
+use crate::labels::BandLabels;
+use crate::scale::Scale;
+use crate::site::Site;
 
 /// A map as a sum over emitters of spatial loss field (SLF) times power spectral density (PSD):
 /// X(i, j, k) = sum_r S_r(i, j) c_r(k).
@@ -26,20 +29,33 @@ enum Power {
 
 /// Linear power in every cell and band. A factored map stays factored until a dense one is asked
 /// for. NaN marks a cell that nobody knows (unmeasured, inside a building).
+///
+/// ```
+/// use ndarray::Array3;
+/// use portolan::{Cell, Grid, RadioMap, Scale};
+/// let grid = Grid::new(3, 4, 1.0)?;
+/// let map = RadioMap::dense(grid, Array3::from_elem((3, 4, 2), 1e-7), Scale::Absolute)?;
+/// let mut spectrum = [0.0; 2];
+/// map.spectrum_into(Cell::new(2, 3), &mut spectrum);
+/// assert_eq!(spectrum, [1e-7; 2]);
+/// # Ok::<(), portolan::InputError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RadioMap {
     grid: Grid,
     power: Power,
-    freq_hz: Option<Vec<f64>>,
+    scale: Scale,
+    labels: BandLabels,
     spread_db: Option<Array3<f64>>,
-    emitters: Vec<[f64; 2]>,
-    emitter_se: Vec<[f64; 2]>,
+    noise_db: Option<Vec<f64>>,
+    emitters: Vec<Site>,
+    emitter_se_m: Vec<[f64; 2]>,
     exponents: Vec<Exponent>,
 }
 
 impl RadioMap {
     /// From rows x columns x bands.
-    pub fn dense(grid: Grid, power: Array3<f64>) -> Result<Self, InputError> {
+    pub fn dense(grid: Grid, power: Array3<f64>, scale: Scale) -> Result<Self, InputError> {
         let (rows, cols, bands) = power.dim();
         if (rows, cols) != (grid.rows(), grid.cols()) || bands == 0 {
             return Err(InputError::Shape {
@@ -49,11 +65,11 @@ impl RadioMap {
             });
         }
         check_power("map", power.view(), |(i, j, k)| format!("row {i}, col {j}, band {k}"))?;
-        Ok(Self::new(grid, Power::Dense(power)))
+        Ok(Self::new(grid, Power::Dense(power), scale))
     }
 
     /// From SLFs and PSDs.
-    pub fn factored(grid: Grid, factors: Factors) -> Result<Self, InputError> {
+    pub fn factored(grid: Grid, factors: Factors, scale: Scale) -> Result<Self, InputError> {
         let (emitters, rows, cols) = factors.slf.dim();
         if (rows, cols) != (grid.rows(), grid.cols()) || emitters == 0 {
             return Err(InputError::Shape {
@@ -80,25 +96,27 @@ impl RadioMap {
             let place = format!("emitter {r}, band {k}");
             return Err(InputError::Power { what: "psd", place, value: f64::NAN });
         }
-        Ok(Self::new(grid, Power::Factored(factors)))
+        Ok(Self::new(grid, Power::Factored(factors), scale))
     }
 
-    fn new(grid: Grid, power: Power) -> Self {
+    fn new(grid: Grid, power: Power, scale: Scale) -> Self {
         Self {
             grid,
             power,
-            freq_hz: None,
+            scale,
+            labels: BandLabels::default(),
             spread_db: None,
+            noise_db: None,
             emitters: Vec::new(),
-            emitter_se: Vec::new(),
+            emitter_se_m: Vec::new(),
             exponents: Vec::new(),
         }
     }
 
-    /// Attaches the centre frequency of every band.
-    pub fn with_frequencies(mut self, freq_hz: Option<Vec<f64>>) -> Result<Self, InputError> {
-        check_frequencies(freq_hz.as_deref(), self.bands())?;
-        self.freq_hz = freq_hz;
+    /// Attaches frequencies and names of the bands.
+    pub fn with_labels(mut self, labels: BandLabels) -> Result<Self, InputError> {
+        let (freq_hz, names) = (labels.freq_hz().map(<[f64]>::to_vec), labels.names());
+        self.labels = BandLabels::new(freq_hz, names.map(<[String]>::to_vec), self.bands())?;
         Ok(self)
     }
 
@@ -118,16 +136,33 @@ impl RadioMap {
         Ok(self)
     }
 
-    /// Attaches emitter positions as row, column (fractions allowed, off the grid allowed).
-    pub fn with_emitters(mut self, emitters: Vec<[f64; 2]>) -> Self {
+    /// Attaches the standard deviation in dB of a reading's own noise, for each band.
+    pub fn with_noise_db(mut self, noise_db: Option<Vec<f64>>) -> Result<Self, InputError> {
+        if let Some(noise) = &noise_db {
+            if noise.len() != self.bands() {
+                let (found, expected) = (vec![noise.len()], vec![self.bands()]);
+                return Err(InputError::Shape { what: "noise_db", found, expected });
+            }
+            if let Some(band) = noise.iter().position(|n| !(n.is_finite() && *n >= 0.0)) {
+                let (place, value) = (format!("band {band}"), noise[band]);
+                return Err(InputError::Power { what: "noise_db", place, value });
+            }
+        }
+        self.noise_db = noise_db;
+        Ok(self)
+    }
+
+    /// Attaches the places of the emitters (off the grid allowed).
+    pub fn with_emitters(mut self, emitters: Vec<Site>) -> Self {
         self.emitters = emitters;
         self
     }
 
-    /// Attaches the standard errors of the positions in cells, one pair per emitter or none at all.
-    pub fn with_emitter_se(mut self, emitter_se: Vec<[f64; 2]>) -> Result<Self, InputError> {
-        self.check_per_emitter("emitter_se", emitter_se.len(), &[2])?;
-        self.emitter_se = emitter_se;
+    /// Attaches the standard errors of the places in metres along x and y, one pair per emitter or
+    /// none at all.
+    pub fn with_emitter_se_m(mut self, emitter_se_m: Vec<[f64; 2]>) -> Result<Self, InputError> {
+        self.check_per_emitter("emitter_se", emitter_se_m.len(), &[2])?;
+        self.emitter_se_m = emitter_se_m;
         Ok(self)
     }
 
@@ -151,10 +186,27 @@ impl RadioMap {
         Err(InputError::Shape { what, found: shape(found), expected: shape(self.emitters.len()) })
     }
 
+    /// What the map is drawn on.
     pub fn grid(&self) -> Grid {
         self.grid
     }
 
+    /// What powers are measured in.
+    pub fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// The same powers on another scale.
+    pub fn with_scale(self, scale: Scale) -> Self {
+        Self { scale, ..self }
+    }
+
+    /// Frequencies and names of the bands.
+    pub fn labels(&self) -> &BandLabels {
+        &self.labels
+    }
+
+    /// Number of bands.
     pub fn bands(&self) -> usize {
         match &self.power {
             Power::Dense(power) => power.dim().2,
@@ -162,22 +214,39 @@ impl RadioMap {
         }
     }
 
+    /// Centre frequencies of the bands, where known.
     pub fn freq_hz(&self) -> Option<&[f64]> {
-        self.freq_hz.as_deref()
+        self.labels.freq_hz()
     }
 
+    /// Standard deviation of every entry in dB, where known.
     pub fn spread_db(&self) -> Option<&Array3<f64>> {
         self.spread_db.as_ref()
     }
 
-    /// Emitter positions as row, column; empty where unknown.
-    pub fn emitters(&self) -> &[[f64; 2]] {
+    /// Standard deviation of a reading's own noise in dB, for each band, where known.
+    pub fn noise_db(&self) -> Option<&[f64]> {
+        self.noise_db.as_deref()
+    }
+
+    /// Standard deviation in dB of a reading taken in a cell: the map's and the reading's own.
+    pub fn reading_spread_db(&self) -> Option<Array3<f64>> {
+        let (spread, noise) = (self.spread_db.as_ref()?, self.noise_db.as_ref()?);
+        let mut both = spread.clone();
+        for (mut band, noise) in both.axis_iter_mut(Axis(2)).zip(noise) {
+            band.mapv_inplace(|s| s.hypot(*noise));
+        }
+        Some(both)
+    }
+
+    /// Where the emitters stand; empty where unknown.
+    pub fn emitters(&self) -> &[Site] {
         &self.emitters
     }
 
-    /// Standard errors of the positions in cells; empty where unknown.
-    pub fn emitter_se(&self) -> &[[f64; 2]] {
-        &self.emitter_se
+    /// Standard errors of the emitters' places in metres; empty where unknown.
+    pub fn emitter_se_m(&self) -> &[[f64; 2]] {
+        &self.emitter_se_m
     }
 
     /// Path-loss exponents; empty where unknown.
@@ -213,6 +282,22 @@ impl RadioMap {
         }
     }
 
+    /// Power between cell centres: bilinear in dB, held at the edge of the grid. A power of zero
+    /// counts as `floor`.
+    pub fn spectrum_at(&self, site: Site, floor: f64, out: &mut [f64]) {
+        let corners = corners(self.grid, site);
+        let mut spectrum = vec![0.0; out.len()];
+        if let Some((cell, _)) = corners.iter().find(|(_, weight)| *weight == 1.0) {
+            return self.spectrum_into(*cell, out);
+        }
+        out.fill(0.0);
+        for (cell, weight) in corners.into_iter().filter(|(_, weight)| *weight > 0.0) {
+            self.spectrum_into(cell, &mut spectrum);
+            out.iter_mut().zip(&spectrum).for_each(|(o, x)| *o += weight * x.max(floor).ln());
+        }
+        out.iter_mut().for_each(|o| *o = o.exp());
+    }
+
     /// Rows x columns of one band.
     pub fn band(&self, band: usize) -> Array2<f64> {
         match &self.power {
@@ -244,6 +329,26 @@ impl RadioMap {
     }
 }
 
+/// The four cells around a place and their bilinear weights; the grid's edge is held.
+pub(crate) fn corners(grid: Grid, site: Site) -> [(Cell, f64); 4] {
+    let [row, col] = grid.position(site);
+    let along = |at: f64, cells: usize| {
+        let at = at.clamp(0.0, cells as f64 - 1.0);
+        // Rounding must not take a cell's own centre for a place beside it.
+        let at = if (at - at.round()).abs() < 1e-9 { at.round() } else { at };
+        let low = (at.floor() as usize).min(cells.saturating_sub(2));
+        (low, (low + 1).min(cells - 1), at - low as f64)
+    };
+    let (top, bottom, down) = along(row, grid.rows());
+    let (left, right, across) = along(col, grid.cols());
+    [
+        (Cell::new(top, left), (1.0 - down) * (1.0 - across)),
+        (Cell::new(top, right), (1.0 - down) * across),
+        (Cell::new(bottom, left), down * (1.0 - across)),
+        (Cell::new(bottom, right), down * across),
+    ]
+}
+
 fn check_power(
     what: &'static str,
     power: ArrayView3<'_, f64>,
@@ -252,18 +357,6 @@ fn check_power(
     // NaN passes: it marks the unknown.
     match power.indexed_iter().find(|&(_, &v)| v < 0.0 || v.is_infinite()) {
         Some((at, &value)) => Err(InputError::Power { what, place: place(at), value }),
-        None => Ok(()),
-    }
-}
-
-pub(crate) fn check_frequencies(freq_hz: Option<&[f64]>, bands: usize) -> Result<(), InputError> {
-    let Some(freq_hz) = freq_hz else { return Ok(()) };
-    if freq_hz.len() != bands {
-        let found = vec![freq_hz.len()];
-        return Err(InputError::Shape { what: "freq_hz", found, expected: vec![bands] });
-    }
-    match freq_hz.iter().position(|f| !(f.is_finite() && *f > 0.0)) {
-        Some(band) => Err(InputError::Frequency { band, value: freq_hz[band] }),
         None => Ok(()),
     }
 }
@@ -283,7 +376,7 @@ mod tests {
     #[test]
     fn every_view_of_a_factored_map_agrees() {
         let grid = Grid::new(3, 4, 1.0).unwrap();
-        let map = RadioMap::factored(grid, factors()).unwrap();
+        let map = RadioMap::factored(grid, factors(), Scale::paper()).unwrap();
         let dense = map.to_dense();
         let mut spectrum = [0.0; 5];
         for i in 0..3 {
@@ -301,17 +394,41 @@ mod tests {
     }
 
     #[test]
+    fn between_cells_decibels_are_bilinear() {
+        let grid = Grid::new(3, 3, 2.0).unwrap().with_origin(Site::new(10.0, -4.0)).unwrap();
+        // 10 log10 of the power is 2 row - 5 col.
+        let power = Array3::from_shape_fn((3, 3, 1), |(i, j, _)| {
+            10f64.powf((2.0 * i as f64 - 5.0 * j as f64) / 10.0)
+        });
+        let map = RadioMap::dense(grid, power, Scale::Absolute).unwrap();
+        for (at, want) in [
+            ([0.0, 0.0], 0.0),
+            ([0.5, 0.25], -0.25),
+            ([2.0, 2.0], -6.0),
+            ([1.75, 1.5], -4.0),
+            ([-3.0, 9.0], -10.0),
+        ] {
+            let mut out = [0.0];
+            map.spectrum_at(grid.site_at(at), 0.0, &mut out);
+            assert!((10.0 * out[0].log10() - want).abs() < 1e-12, "{at:?}");
+        }
+    }
+
+    #[test]
     fn wrong_maps_are_refused() {
         let grid = Grid::new(3, 4, 1.0).unwrap();
-        assert!(RadioMap::dense(grid, Array3::zeros((4, 3, 5))).is_err());
+        assert!(RadioMap::dense(grid, Array3::zeros((4, 3, 5)), Scale::paper()).is_err());
         let mut negative = Array3::zeros((3, 4, 5));
         negative[[1, 2, 3]] = -1.0;
-        let error = RadioMap::dense(grid, negative).unwrap_err().to_string();
+        let error = RadioMap::dense(grid, negative, Scale::paper()).unwrap_err().to_string();
         assert!(error.contains("row 1, col 2, band 3"), "{error}");
         let mut bad = factors();
         bad.psd[[1, 2]] = f64::NAN;
-        assert!(RadioMap::factored(grid, bad).is_err());
-        let map = RadioMap::factored(grid, factors()).unwrap();
-        assert!(map.with_frequencies(Some(vec![1e9; 4])).is_err());
+        assert!(RadioMap::factored(grid, bad, Scale::paper()).is_err());
+        let map = RadioMap::factored(grid, factors(), Scale::paper()).unwrap();
+        let four = BandLabels::from_frequencies(vec![1e9; 4]).unwrap();
+        assert!(map.clone().with_labels(four).is_err());
+        assert!(map.clone().with_noise_db(Some(vec![1.0; 4])).is_err());
+        assert!(map.with_noise_db(Some(vec![f64::NAN; 5])).is_err());
     }
 }

@@ -1,11 +1,17 @@
-//! What the sensors report: a spectrum at each of a few cells, in power or in quantised levels.
+//! What the sensors report: a spectrum at each of a few places, in power or in quantised levels,
+//! with what is known about each entry.
 
-use ndarray::Array2;
+mod repeats;
+
+use ndarray::{Array2, Axis};
 
 use crate::error::InputError;
 use crate::grid::{Cell, Grid};
-use crate::map::check_frequencies;
+use crate::labels::BandLabels;
+use crate::link::{DB_PER_LN, Link, noise_floor, quiet_offset};
 use crate::quantiser::{MISSING_LEVEL, Quantiser};
+use crate::scale::Scale;
+use crate::site::{Region, Site};
 
 /// The values of a set of readings, sensors x bands.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,127 +19,312 @@ pub enum Values {
     /// Linear power; NaN = missing.
     Power(Array2<f64>),
     /// Levels of a quantiser; 255 = missing.
-    Levels { levels: Array2<u8>, quantiser: Quantiser },
+    Levels {
+        /// One level per sensor and band.
+        levels: Array2<u8>,
+        /// What the levels mean.
+        quantiser: Quantiser,
+    },
 }
 
 impl Values {
+    /// Sensors and bands.
     pub fn dim(&self) -> (usize, usize) {
         match self {
             Values::Power(power) => power.dim(),
             Values::Levels { levels, .. } => levels.dim(),
         }
     }
+
+    fn select(&self, sensors: &[usize]) -> Self {
+        match self {
+            Values::Power(power) => Values::Power(power.select(Axis(0), sensors)),
+            Values::Levels { levels, quantiser } => Values::Levels {
+                levels: levels.select(Axis(0), sensors),
+                quantiser: quantiser.clone(),
+            },
+        }
+    }
 }
 
-/// Readings of at least two sensors, checked when they are made: cells lie on the grid and differ,
-/// values are usable, every band is read by someone.
+/// A share of the heard readings above which a floor cannot lie.
+const MOST_BELOW_FLOOR: f64 = 0.05;
+
+/// Readings of at least two sensors, checked when they are made: places are finite and differ,
+/// values are usable, every band is heard by someone.
+///
+/// ```
+/// use ndarray::array;
+/// use portolan::{Readings, Scale, Site, Values};
+/// let sites = vec![Site::new(0.0, 0.0), Site::new(3.5, 1.25)];
+/// let dbm = array![[-70.0, -63.0], [-71.0, f64::NAN]];
+/// let power = dbm.mapv(|p: f64| 10f64.powf(p / 10.0));
+/// let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+/// assert_eq!((readings.sensors(), readings.bands(), readings.gaps()), (2, 2, 1));
+/// # Ok::<(), portolan::InputError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Readings {
-    grid: Grid,
-    cells: Vec<Cell>,
+    sites: Vec<Site>,
     values: Values,
-    freq_hz: Option<Vec<f64>>,
+    scale: Scale,
+    labels: BandLabels,
+    grid: Option<Grid>,
+    not_heard: Option<NotHeard>,
+    repeats: Option<Array2<f64>>,
+    noise_db: Option<Array2<f64>>,
+    time_s: Option<Vec<f64>>,
+}
+
+/// Entries that are only known to lie below a floor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NotHeard {
+    /// Sensors x bands.
+    pub entries: Array2<bool>,
+    /// The power below which a band is not heard.
+    pub floor: Vec<f64>,
 }
 
 impl Readings {
-    /// One row of `values` per cell of `cells`.
-    pub fn new(grid: Grid, cells: Vec<Cell>, values: Values) -> Result<Self, InputError> {
+    /// One row of `values` per site. Where the scale has no zero, powers of zero are "not heard",
+    /// below the faintest reading of their band.
+    pub fn new(sites: Vec<Site>, values: Values, scale: Scale) -> Result<Self, InputError> {
+        check_sites(&sites)?;
+        let mut seen = std::collections::HashMap::with_capacity(sites.len());
+        for (second, site) in sites.iter().enumerate() {
+            if let Some(first) = seen.insert(site.bits(), second) {
+                let Site { x_m, y_m } = *site;
+                return Err(InputError::DuplicateSite { first, second, x_m, y_m });
+            }
+        }
+        Self::checked(sites, values, scale)
+    }
+
+    fn checked(sites: Vec<Site>, mut values: Values, scale: Scale) -> Result<Self, InputError> {
         let (sensors, bands) = values.dim();
-        if sensors != cells.len() {
+        if sensors != sites.len() {
             let found = vec![sensors, bands];
-            let expected = vec![cells.len(), bands];
+            let expected = vec![sites.len(), bands];
             return Err(InputError::Shape { what: "values", found, expected });
         }
         if bands == 0 {
             return Err(InputError::NoBands);
         }
-        check_cells(grid, &cells)?;
         if sensors < 2 {
             return Err(InputError::TooFewSensors { found: sensors });
         }
         match &values {
-            Values::Power(power) => check_values(power)?,
+            Values::Power(power) => check_power(power)?,
             Values::Levels { levels, quantiser } => check_levels(levels, quantiser)?,
         }
-        Ok(Self { grid, cells, values, freq_hz: None })
-    }
-
-    /// As [`Readings::new`], but sensors that share a cell become one: powers are averaged, levels
-    /// too (rounded to the nearest). Returns how many sensors were merged away.
-    pub fn merged(
-        grid: Grid,
-        cells: Vec<Cell>,
-        values: Values,
-    ) -> Result<(Self, usize), InputError> {
-        let mut place = std::collections::HashMap::new();
-        let mut unique = Vec::with_capacity(cells.len());
-        let group: Vec<usize> = cells
-            .iter()
-            .map(|&cell| {
-                *place.entry(cell).or_insert_with(|| {
-                    unique.push(cell);
-                    unique.len() - 1
-                })
-            })
-            .collect();
-        let merged_away = cells.len() - unique.len();
-        if merged_away == 0 || values.dim().0 != cells.len() {
-            return Ok((Self::new(grid, cells, values)?, 0));
+        let mut not_heard = None;
+        if let Values::Power(power) = &mut values
+            && !scale.has_zero()
+            && power.iter().any(|x| *x == 0.0)
+        {
+            let entries = power.mapv(|x| x == 0.0);
+            power.mapv_inplace(|x| if x == 0.0 { f64::NAN } else { x });
+            let least = |column: ndarray::ArrayView1<'_, f64>| {
+                column.iter().copied().filter(|x| !x.is_nan()).fold(f64::INFINITY, f64::min)
+            };
+            let floor = power.columns().into_iter().map(least).collect();
+            not_heard = Some(NotHeard { entries, floor });
         }
-        let values = match values {
-            Values::Power(power) => {
-                check_values(&power)?;
-                Values::Power(mean_by_group(&power, &group, unique.len()))
-            }
-            Values::Levels { levels, quantiser } => {
-                check_levels(&levels, &quantiser)?;
-                let as_f64 = levels.mapv(|l| if l == MISSING_LEVEL { f64::NAN } else { l.into() });
-                let mean = mean_by_group(&as_f64, &group, unique.len());
-                let levels =
-                    mean.mapv(|v| if v.is_nan() { MISSING_LEVEL } else { v.round() as u8 });
-                Values::Levels { levels, quantiser }
-            }
-        };
-        Ok((Self::new(grid, unique, values)?, merged_away))
+        check_bands(&values)?;
+        Ok(Self {
+            sites,
+            values,
+            scale,
+            labels: BandLabels::default(),
+            grid: None,
+            not_heard,
+            repeats: None,
+            noise_db: None,
+            time_s: None,
+        })
     }
 
-    /// Attaches the centre frequency of every band.
-    pub fn with_frequencies(mut self, freq_hz: Option<Vec<f64>>) -> Result<Self, InputError> {
-        check_frequencies(freq_hz.as_deref(), self.bands())?;
-        self.freq_hz = freq_hz;
+    /// Attaches frequencies and names of the bands.
+    pub fn with_labels(mut self, labels: BandLabels) -> Result<Self, InputError> {
+        let (freq_hz, names) = (labels.freq_hz().map(<[f64]>::to_vec), labels.names());
+        self.labels = BandLabels::new(freq_hz, names.map(<[String]>::to_vec), self.bands())?;
         Ok(self)
     }
 
-    pub fn grid(&self) -> Grid {
-        self.grid
+    /// Attaches the grid of the survey area; sensors need not stand on its cells' centres.
+    pub fn with_grid(mut self, grid: Option<Grid>) -> Result<Self, InputError> {
+        if let Some(grid) = grid {
+            self.check_on(grid)?;
+        }
+        self.grid = grid;
+        Ok(self)
     }
 
-    pub fn cells(&self) -> &[Cell] {
-        &self.cells
+    /// Marks entries that were listened for and not heard; `floor` is the power below which a
+    /// band is not heard, for each band. Marked entries must be gaps among the values.
+    pub fn with_not_heard(
+        mut self,
+        entries: Array2<bool>,
+        floor: Vec<f64>,
+    ) -> Result<Self, InputError> {
+        let (sensors, bands) = self.values.dim();
+        if entries.dim() != (sensors, bands) || floor.len() != bands {
+            let found = entries.shape().to_vec();
+            let expected = vec![sensors, bands];
+            return Err(InputError::Shape { what: "not_heard", found, expected });
+        }
+        let Values::Power(power) = &self.values else {
+            return Err(InputError::Request("levels cannot be marked as not heard".into()));
+        };
+        for (band, &floor) in floor.iter().enumerate() {
+            if !(floor.is_finite() && floor > 0.0) {
+                return Err(InputError::Request(format!(
+                    "the floor of band {band} is a power of {floor}: it must be positive"
+                )));
+            }
+            let heard = power.column(band).iter().filter(|x| !x.is_nan()).count();
+            let above = power.column(band).iter().filter(|x| **x < floor).count();
+            if above as f64 > MOST_BELOW_FLOOR * heard as f64 {
+                let floor = DB_PER_LN * floor.ln();
+                return Err(InputError::Floor { band, floor, above, heard });
+            }
+        }
+        let wrong = |(at, silent): (_, &bool)| (*silent && !power[at].is_nan()).then_some(at);
+        if let Some((sensor, band)) = entries.indexed_iter().find_map(wrong) {
+            return Err(InputError::Request(format!(
+                "sensor {sensor}, band {band} has a reading and is marked as not heard"
+            )));
+        }
+        self.not_heard = Some(NotHeard { entries, floor });
+        Ok(self)
     }
 
+    /// Says how often each entry was read (sensors x bands, 1 or more where there is a reading).
+    pub fn with_repeats(mut self, repeats: Option<Array2<f64>>) -> Result<Self, InputError> {
+        self.check_entries("number of readings", repeats.as_ref(), 1.0, "1 or more")?;
+        self.repeats = repeats;
+        Ok(self)
+    }
+
+    /// States the standard deviation of each entry in dB (sensors x bands, 0 or more).
+    pub fn with_noise_db(mut self, noise_db: Option<Array2<f64>>) -> Result<Self, InputError> {
+        self.check_entries("noise", noise_db.as_ref(), 0.0, "0 dB or more")?;
+        self.noise_db = noise_db;
+        Ok(self)
+    }
+
+    /// Says when each sensor was read, in seconds of one clock.
+    pub fn with_time_s(mut self, time_s: Option<Vec<f64>>) -> Result<Self, InputError> {
+        if let Some(time) = &time_s {
+            if time.len() != self.sensors() {
+                let (found, expected) = (vec![time.len()], vec![self.sensors()]);
+                return Err(InputError::Shape { what: "time_s", found, expected });
+            }
+            if let Some(sensor) = time.iter().position(|t| t.is_infinite()) {
+                let (value, expected) = (time[sensor], "finite, or NaN where unknown");
+                return Err(InputError::Entry { what: "time", sensor, band: 0, value, expected });
+            }
+        }
+        self.time_s = time_s;
+        Ok(self)
+    }
+
+    fn check_entries(
+        &self,
+        what: &'static str,
+        entries: Option<&Array2<f64>>,
+        least: f64,
+        expected: &'static str,
+    ) -> Result<(), InputError> {
+        let Some(entries) = entries else { return Ok(()) };
+        if entries.dim() != self.values.dim() {
+            let (sensors, bands) = self.values.dim();
+            let found = entries.shape().to_vec();
+            return Err(InputError::Shape { what, found, expected: vec![sensors, bands] });
+        }
+        let power = self.power();
+        for ((sensor, band), &value) in entries.indexed_iter() {
+            let there = !power[[sensor, band]].is_nan();
+            if there && !(value >= least && value.is_finite()) {
+                return Err(InputError::Entry { what, sensor, band, value, expected });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_on(&self, grid: Grid) -> Result<(), InputError> {
+        match self.sites.iter().position(|&site| grid.cell_at(site).is_none()) {
+            None => Ok(()),
+            Some(sensor) => {
+                let Site { x_m, y_m } = self.sites[sensor];
+                let (rows, cols) = (grid.rows(), grid.cols());
+                Err(InputError::OffGrid { sensor, x_m, y_m, rows, cols })
+            }
+        }
+    }
+
+    /// Where the sensors stand.
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// Number of sensors.
     pub fn sensors(&self) -> usize {
-        self.cells.len()
+        self.sites.len()
     }
 
+    /// Number of bands.
     pub fn bands(&self) -> usize {
         self.values.dim().1
     }
 
-    /// Cells times bands of the map that the readings belong to.
-    pub fn entries(&self) -> usize {
-        self.grid.cells() * self.bands()
-    }
-
+    /// What was read.
     pub fn values(&self) -> &Values {
         &self.values
     }
 
-    pub fn freq_hz(&self) -> Option<&[f64]> {
-        self.freq_hz.as_deref()
+    /// What powers are measured in.
+    pub fn scale(&self) -> Scale {
+        self.scale
     }
 
-    /// Linear power, sensors x bands, NaN = missing; levels are decoded to the middle of their bin.
+    /// Frequencies and names of the bands.
+    pub fn labels(&self) -> &BandLabels {
+        &self.labels
+    }
+
+    /// Centre frequencies of the bands, where known.
+    pub fn freq_hz(&self) -> Option<&[f64]> {
+        self.labels.freq_hz()
+    }
+
+    /// The grid of the survey area, where there is one.
+    pub fn grid(&self) -> Option<Grid> {
+        self.grid
+    }
+
+    /// Entries that were listened for and not heard.
+    pub fn not_heard(&self) -> Option<&NotHeard> {
+        self.not_heard.as_ref()
+    }
+
+    /// How often each entry was read, where known.
+    pub fn repeats(&self) -> Option<&Array2<f64>> {
+        self.repeats.as_ref()
+    }
+
+    /// Stated standard deviation of each entry in dB, where there is one.
+    pub fn noise_db(&self) -> Option<&Array2<f64>> {
+        self.noise_db.as_ref()
+    }
+
+    /// When each sensor was read, where known.
+    pub fn time_s(&self) -> Option<&[f64]> {
+        self.time_s.as_deref()
+    }
+
+    /// Linear power, sensors x bands, NaN = missing or not heard; levels are decoded to the middle
+    /// of their bin.
     pub fn power(&self) -> Array2<f64> {
         match &self.values {
             Values::Power(power) => power.clone(),
@@ -147,61 +338,154 @@ impl Readings {
         }
     }
 
-    /// Number of missing entries.
+    /// As [`Readings::power`], with the floor where an entry was not heard: the most it can be.
+    pub(crate) fn power_or_floor(&self) -> Array2<f64> {
+        let mut power = self.power();
+        if let Some(NotHeard { entries, floor }) = &self.not_heard {
+            for ((sensor, band), _) in entries.indexed_iter().filter(|(_, silent)| **silent) {
+                power[[sensor, band]] = floor[band];
+            }
+        }
+        power
+    }
+
+    /// Number of missing entries; those not heard are not missing.
     pub fn gaps(&self) -> usize {
+        let silent =
+            self.not_heard.as_ref().map_or(0, |n| n.entries.iter().filter(|e| **e).count());
         match &self.values {
-            Values::Power(power) => power.iter().filter(|v| v.is_nan()).count(),
+            Values::Power(power) => power.iter().filter(|v| v.is_nan()).count() - silent,
             Values::Levels { levels, .. } => levels.iter().filter(|&&l| l == MISSING_LEVEL).count(),
         }
     }
 
+    /// The link in which readings are interpolated: that of the quantiser for levels, ln x where
+    /// every power is positive, and ln(x + a) above the noise where some are zero.
+    pub fn link(&self) -> Link {
+        match &self.values {
+            Values::Levels { quantiser, .. } => quantiser.link(),
+            Values::Power(power) if power.iter().any(|x| *x == 0.0) => {
+                self.scale.link().above_noise(power.iter().copied())
+            }
+            Values::Power(_) => Link::LOG,
+        }
+    }
+
+    /// A link with a positive offset, for methods whose model of a power may be zero: that of the
+    /// scale, or one so small that it flattens no reading.
+    pub(crate) fn floored_link(&self) -> Link {
+        match &self.values {
+            Values::Levels { quantiser, .. } => quantiser.link(),
+            Values::Power(power) => {
+                let powers = || power.iter().copied();
+                let link = self.scale.link();
+                let offset =
+                    if link.offset() > 0.0 { link.offset() } else { quiet_offset(powers()) };
+                Link::new(offset.max(noise_floor(powers()).unwrap_or(0.0)))
+            }
+        }
+    }
+
+    /// The survey area: the grid's, or the rectangle around the sensors.
+    pub fn region(&self) -> Region {
+        let around = || Region::around(&self.sites).expect("there are sensors");
+        self.grid.map_or_else(around, |grid| grid.region())
+    }
+
+    /// The grid of the survey area, or one around the sensors: cells of 1 m, or of a round number
+    /// of metres that makes at most 256 of them along the longer side.
+    pub fn grid_or_default(&self) -> Result<Grid, InputError> {
+        if let Some(grid) = self.grid {
+            return Ok(grid);
+        }
+        default_grid(self.region())
+    }
+
+    /// The cells of a grid that the sensors stand in.
+    pub fn cells(&self, grid: Grid) -> Result<Vec<Cell>, InputError> {
+        self.check_on(grid)?;
+        Ok(self.sites.iter().filter_map(|&site| grid.cell_at(site)).collect())
+    }
+
     /// The readings of some of the sensors, by index: for held-out sensors and cross-validation.
     pub fn subset(&self, sensors: &[usize]) -> Result<Self, InputError> {
-        let cells = sensors.iter().map(|&s| self.cells[s]).collect();
-        let axis = ndarray::Axis(0);
-        let values = match &self.values {
-            Values::Power(power) => Values::Power(power.select(axis, sensors)),
-            Values::Levels { levels, quantiser } => Values::Levels {
-                levels: levels.select(axis, sensors),
-                quantiser: quantiser.clone(),
-            },
-        };
-        Self::new(self.grid, cells, values)?.with_frequencies(self.freq_hz.clone())
+        let sites = sensors.iter().map(|&s| self.sites[s]).collect();
+        let part = Self::checked(sites, self.values.select(sensors), self.scale)?;
+        let pick = |entries: &Array2<f64>| entries.select(Axis(0), sensors);
+        Ok(Self {
+            labels: self.labels.clone(),
+            grid: self.grid,
+            not_heard: self.not_heard.as_ref().map(|n| NotHeard {
+                entries: n.entries.select(Axis(0), sensors),
+                floor: n.floor.clone(),
+            }),
+            repeats: self.repeats.as_ref().map(pick),
+            noise_db: self.noise_db.as_ref().map(pick),
+            time_s: self.time_s.as_ref().map(|t| sensors.iter().map(|&s| t[s]).collect()),
+            ..part
+        })
+    }
+
+    /// The same sensors and bands with other values and nothing known of their noise.
+    pub(crate) fn with_values(&self, values: Values) -> Result<Self, InputError> {
+        let fresh = Self::checked(self.sites.clone(), values, self.scale)?;
+        Ok(Self { labels: self.labels.clone(), grid: self.grid, ..fresh })
     }
 }
 
-pub(crate) fn check_cells(grid: Grid, cells: &[Cell]) -> Result<(), InputError> {
-    let mut seen = std::collections::HashMap::with_capacity(cells.len());
-    for (sensor, &cell) in cells.iter().enumerate() {
-        let Cell { row, col } = cell;
-        if !grid.contains(cell) {
-            let (rows, cols) = (grid.rows(), grid.cols());
-            let (row, col) = (row as i64, col as i64);
-            return Err(InputError::OffGrid { sensor, row, col, rows, cols });
-        }
-        if let Some(first) = seen.insert(cell, sensor) {
-            return Err(InputError::DuplicateCell { first, second: sensor, row, col });
-        }
-    }
-    Ok(())
+/// A grid over a region: cells of 1 m, or of a round number of metres that makes at most 256 of
+/// them along the longer side.
+pub(crate) fn default_grid(region: Region) -> Result<Grid, InputError> {
+    let longest = region.width_m().max(region.height_m());
+    let sizes = (0..30).flat_map(|decade| [1.0, 2.0, 5.0].map(|f| f * 10f64.powi(decade)));
+    // A desk is measured in centimetres, a country in kilometres.
+    let cell_m = if longest < 8.0 && longest > 0.0 {
+        longest / 64.0
+    } else if longest <= 512.0 {
+        1.0
+    } else {
+        sizes.into_iter().find(|cell| longest <= 256.0 * cell).unwrap_or(longest / 256.0)
+    };
+    let snap = |x: f64| (x / cell_m).floor() * cell_m;
+    let low = Site::new(snap(region.low.x_m), snap(region.low.y_m));
+    Grid::covering(Region { low, ..region }, cell_m)
 }
 
-fn check_values(power: &Array2<f64>) -> Result<(), InputError> {
+pub(crate) fn check_sites(sites: &[Site]) -> Result<(), InputError> {
+    match sites.iter().position(|site| !site.is_finite()) {
+        None => Ok(()),
+        Some(sensor) => {
+            let Site { x_m, y_m } = sites[sensor];
+            Err(InputError::Place { sensor, x_m, y_m })
+        }
+    }
+}
+
+fn check_power(power: &Array2<f64>) -> Result<(), InputError> {
     // NaN is a gap; only negative and infinite values are wrong.
     let wrong = |v: f64| v < 0.0 || v.is_infinite();
     if let Some(((sensor, band), &value)) = power.indexed_iter().find(|(_, v)| wrong(**v)) {
         let place = format!("sensor {sensor}, band {band}");
         return Err(InputError::Power { what: "reading", place, value });
     }
-    for (band, column) in power.columns().into_iter().enumerate() {
-        if column.iter().all(|v| v.is_nan()) {
-            return Err(InputError::EmptyBand { band });
-        }
-    }
-    if power.iter().all(|v| v.is_nan() || *v == 0.0) {
-        return Err(InputError::AllZero);
+    if !power.is_empty() && power.iter().all(|v| v.is_nan() || *v == 0.0) {
+        let heard = power.iter().any(|v| !v.is_nan());
+        return Err(if heard { InputError::AllZero } else { InputError::EmptyBand { band: 0 } });
     }
     Ok(())
+}
+
+fn check_bands(values: &Values) -> Result<(), InputError> {
+    let empty = match values {
+        Values::Power(power) => {
+            power.columns().into_iter().position(|column| column.iter().all(|v| v.is_nan()))
+        }
+        Values::Levels { levels, .. } => levels
+            .columns()
+            .into_iter()
+            .position(|column| column.iter().all(|&level| level == MISSING_LEVEL)),
+    };
+    empty.map_or(Ok(()), |band| Err(InputError::EmptyBand { band }))
 }
 
 fn check_levels(levels: &Array2<u8>, quantiser: &Quantiser) -> Result<(), InputError> {
@@ -211,87 +495,8 @@ fn check_levels(levels: &Array2<u8>, quantiser: &Quantiser) -> Result<(), InputE
             return Err(InputError::Level { level, sensor, band, edges });
         }
     }
-    for (band, column) in levels.columns().into_iter().enumerate() {
-        if column.iter().all(|&level| level == MISSING_LEVEL) {
-            return Err(InputError::EmptyBand { band });
-        }
-    }
     Ok(())
 }
 
-fn mean_by_group(values: &Array2<f64>, group: &[usize], groups: usize) -> Array2<f64> {
-    let mut sum = Array2::<f64>::zeros((groups, values.ncols()));
-    let mut count = Array2::<f64>::zeros((groups, values.ncols()));
-    for ((sensor, band), &value) in values.indexed_iter() {
-        if !value.is_nan() {
-            sum[[group[sensor], band]] += value;
-            count[[group[sensor], band]] += 1.0;
-        }
-    }
-    // 0 / 0 would be a NaN whose sign depends on the processor: a gap is always the same bytes.
-    ndarray::Zip::from(&mut sum).and(&count).for_each(|sum, &count| {
-        *sum = if count > 0.0 { *sum / count } else { f64::NAN };
-    });
-    sum
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use ndarray::array;
-
-    fn grid() -> Grid {
-        Grid::new(4, 5, 1.0).unwrap()
-    }
-
-    fn power(values: Array2<f64>, cells: &[(usize, usize)]) -> Result<Readings, InputError> {
-        let cells = cells.iter().map(|&(r, c)| Cell::new(r, c)).collect();
-        Readings::new(grid(), cells, Values::Power(values))
-    }
-
-    #[test]
-    fn every_wrong_input_has_its_own_error() {
-        let ok = array![[1.0, 2.0], [3.0, f64::NAN]];
-        assert!(power(ok.clone(), &[(0, 0), (3, 4)]).is_ok());
-        let off = power(ok.clone(), &[(0, 0), (4, 0)]);
-        assert!(matches!(off, Err(InputError::OffGrid { sensor: 1, row: 4, .. })));
-        let twice = power(ok.clone(), &[(1, 1), (1, 1)]);
-        assert!(matches!(twice, Err(InputError::DuplicateCell { first: 0, second: 1, .. })));
-        assert!(matches!(power(ok, &[(0, 0)]), Err(InputError::Shape { .. })));
-        let one = power(array![[1.0]], &[(0, 0)]);
-        assert_eq!(one, Err(InputError::TooFewSensors { found: 1 }));
-        let none = power(Array2::zeros((0, 3)), &[]);
-        assert_eq!(none, Err(InputError::TooFewSensors { found: 0 }));
-        let negative = power(array![[1.0], [-2.0]], &[(0, 0), (0, 1)]);
-        assert!(negative.unwrap_err().to_string().contains("sensor 1, band 0"));
-        let zero = power(array![[0.0], [0.0]], &[(0, 0), (0, 1)]);
-        assert_eq!(zero, Err(InputError::AllZero));
-        let empty = power(array![[1.0, f64::NAN], [1.0, f64::NAN]], &[(0, 0), (0, 1)]);
-        assert_eq!(empty, Err(InputError::EmptyBand { band: 1 }));
-    }
-
-    #[test]
-    fn sensors_in_one_cell_are_averaged() {
-        let cells = vec![Cell::new(0, 0), Cell::new(2, 2), Cell::new(0, 0)];
-        let values = array![[1.0, f64::NAN], [5.0, 6.0], [3.0, f64::NAN]];
-        let (readings, merged) = Readings::merged(grid(), cells, Values::Power(values)).unwrap();
-        assert_eq!(merged, 1);
-        assert_eq!(readings.sensors(), 2);
-        assert_eq!(readings.power()[[0, 0]], 2.0);
-        assert!(readings.power()[[0, 1]].is_nan());
-        assert_eq!(readings.gaps(), 1);
-    }
-
-    #[test]
-    fn levels_beyond_the_quantiser_are_refused() {
-        let quantiser = Quantiser::new(vec![-3.0, -1.0], 0.5, 1e-6).unwrap();
-        let cells = vec![Cell::new(0, 0), Cell::new(0, 1)];
-        let good = Values::Levels { levels: array![[2], [255]], quantiser: quantiser.clone() };
-        assert_eq!(Readings::new(grid(), cells.clone(), good).unwrap().gaps(), 1);
-        let bad = Values::Levels { levels: array![[3], [0]], quantiser };
-        assert!(matches!(
-            Readings::new(grid(), cells, bad),
-            Err(InputError::Level { level: 3, .. })
-        ));
-    }
-}
+mod tests;

@@ -6,7 +6,8 @@ use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::grid::Cell;
-use crate::link::{DB_PER_NEPER, Link};
+use crate::labels::BandLabels;
+use crate::link::{DB_PER_LN, Link};
 use crate::map::RadioMap;
 
 /// Why two maps cannot be compared.
@@ -16,9 +17,12 @@ pub enum ScoreError {
     /// Different grids or bands.
     #[error("the maps differ in shape: {estimate:?} against {truth:?} (rows, cols, bands)")]
     Shape { estimate: [usize; 3], truth: [usize; 3] },
-    /// A grid on which the window does not fit.
-    #[error("a grid of {rows} x {cols} is smaller than the {window} x {window} window of SSIM")]
-    TooSmall { rows: usize, cols: usize, window: usize },
+    /// The same number of cells, but not the same places.
+    #[error("the maps lie on different grids: {estimate} against {truth}")]
+    Grid { estimate: String, truth: String },
+    /// The same number of bands, but not the same bands.
+    #[error("the maps have different bands: band {band} is {estimate} in one and {truth} in the other")]
+    Bands { band: usize, estimate: String, truth: String },
     /// No entry known in both maps.
     #[error("the maps have no known entry in common")]
     Empty,
@@ -56,7 +60,7 @@ impl Window {
 }
 
 /// Mean SSIM of two images over all windows that lie inside them and hold no NaN; None where there
-/// is no such window. Symmetric in the images.
+/// is no such window, as in an image smaller than one. Symmetric in the images.
 pub fn ssim(
     a: ArrayView2<'_, f64>,
     b: ArrayView2<'_, f64>,
@@ -70,7 +74,7 @@ pub fn ssim(
         return Err(ScoreError::Shape { estimate: [rows, cols, 1], truth: [r, c, 1] });
     }
     if rows < weights.len() || cols < weights.len() {
-        return Err(ScoreError::TooSmall { rows, cols, window: weights.len() });
+        return Ok(None);
     }
     let mean = |f: &dyn Fn(f64, f64) -> f64| {
         let product = Array2::from_shape_fn((rows, cols), |at| f(a[at], b[at]));
@@ -118,7 +122,7 @@ fn local_mean(image: &Array2<f64>, weights: &[f64]) -> Array2<f64> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
     /// Mean over bands of SSIM of ln(x + a), 7 x 7 window, data range of the true log map. None
-    /// where unknown cells leave no whole window.
+    /// where the map or its unknown cells leave no whole window.
     pub ssim: Option<f64>,
     /// The same with data range 2.
     pub ssim_strict: Option<f64>,
@@ -147,7 +151,8 @@ struct Sums {
     covered: usize,
 }
 
-/// Compares an estimate with the truth; `offset` is chosen from the truth where absent.
+/// Compares an estimate with the truth; `offset` is that of the truth's scale where absent. Where it
+/// is 0, an estimate is never counted as less than a hundredth of the faintest true power.
 pub fn score(
     estimate: &RadioMap,
     truth: &RadioMap,
@@ -157,12 +162,14 @@ pub fn score(
     if shape(estimate) != shape(truth) {
         return Err(ScoreError::Shape { estimate: shape(estimate), truth: shape(truth) });
     }
+    check_same(estimate, truth)?;
     let bands = truth.bands();
-    let link = offset.map_or_else(|| choose_link(truth), Link::new);
+    let link = offset.map_or_else(|| truth.scale().link(), Link::new);
+    let floor = if link.offset() > 0.0 { 0.0 } else { 0.01 * faintest(truth) };
     let (low, high) = (0..bands)
         .flat_map(|k| truth.band(k))
         .filter(|x| !x.is_nan())
-        .map(|x| link.apply(x))
+        .map(|x| link.apply(x.max(floor)))
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), h| (lo.min(h), hi.max(h)));
     let range = high - low;
     // Bands are compared in parallel but summed in order: the same figures with any threads.
@@ -171,6 +178,7 @@ pub fn score(
         .map(|k| {
             let (guess, exact) = (estimate.band(k), truth.band(k));
             let spread = estimate.spread_db().map(|s| s.index_axis(Axis(2), k).to_owned());
+            let (guess, exact) = (guess.mapv(|x| raised(x, floor)), exact.mapv(|x| raised(x, floor)));
             let sums = compare_band(&guess, &exact, spread.as_ref(), link);
             let (guess, exact) = (guess.mapv(|x| link.apply(x)), exact.mapv(|x| link.apply(x)));
             let relative = ssim(guess.view(), exact.view(), range, Window::Uniform7)?;
@@ -193,7 +201,7 @@ pub fn score(
     Ok(Score {
         ssim: mean_known(per_band.iter().map(|b| b.1)),
         ssim_strict: mean_known(per_band.iter().map(|b| b.2)),
-        rmse_db: DB_PER_NEPER * (total.log_error / total.entries as f64).sqrt(),
+        rmse_db: DB_PER_LN * (total.log_error / total.entries as f64).sqrt(),
         lnre: (total.log_error / total.log_truth.max(f64::MIN_POSITIVE)).sqrt(),
         nmse: total.error / total.truth.max(f64::MIN_POSITIVE),
         coverage_90: (total.judged > 0).then(|| total.covered as f64 / total.judged as f64),
@@ -211,6 +219,7 @@ pub fn coverage_unmeasured(
     measured: &[Cell],
 ) -> Option<f64> {
     let (spread, link) = (estimate.spread_db()?, Link::new(offset));
+    let floor = if offset > 0.0 { 0.0 } else { 0.01 * faintest(truth) };
     let counts: Vec<(usize, usize)> = (0..truth.bands())
         .into_par_iter()
         .map(|k| {
@@ -221,7 +230,8 @@ pub fn coverage_unmeasured(
                     *s = 0.0;
                 }
             }
-            let sums = compare_band(&estimate.band(k), &truth.band(k), Some(&spread), link);
+            let known = |map: &RadioMap| map.band(k).mapv(|x| raised(x, floor));
+            let sums = compare_band(&known(estimate), &known(truth), Some(&spread), link);
             (sums.judged, sums.covered)
         })
         .collect();
@@ -229,16 +239,40 @@ pub fn coverage_unmeasured(
     (judged > 0).then(|| covered as f64 / judged as f64)
 }
 
-/// The link that suits a whole map: from a sample of at most about a million entries.
-pub fn choose_link(map: &RadioMap) -> Link {
-    let step = (map.grid().cells() * map.bands() / (1 << 20)).max(1);
+/// A power, at least the floor; a gap stays one.
+fn raised(power: f64, floor: f64) -> f64 {
+    if power.is_nan() { power } else { power.max(floor) }
+}
+
+/// The least positive power of a map.
+fn faintest(map: &RadioMap) -> f64 {
     let mut spectrum = vec![0.0; map.bands()];
-    let mut sample = Vec::new();
-    for index in (0..map.grid().cells()).step_by(step) {
+    let mut least = f64::INFINITY;
+    for index in 0..map.grid().cells() {
         map.spectrum_into(map.grid().cell(index), &mut spectrum);
-        sample.extend_from_slice(&spectrum);
+        least = spectrum.iter().copied().filter(|x| *x > 0.0).fold(least, f64::min);
     }
-    Link::choose(sample, map.grid().cells() * map.bands())
+    if least.is_finite() { least } else { f64::MIN_POSITIVE }
+}
+
+/// Maps are compared cell by cell and band by band: these must be the same.
+fn check_same(estimate: &RadioMap, truth: &RadioMap) -> Result<(), ScoreError> {
+    let words = |map: &RadioMap| {
+        let (grid, origin) = (map.grid(), map.grid().origin());
+        format!("cells of {} m from x {}, y {}", grid.cell_m(), origin.x_m, origin.y_m)
+    };
+    if !estimate.grid().coincides(&truth.grid()) {
+        return Err(ScoreError::Grid { estimate: words(estimate), truth: words(truth) });
+    }
+    if !estimate.labels().agrees(truth.labels()) {
+        let label = |labels: &BandLabels, band: usize| labels.label(band);
+        let (own, other) = (estimate.labels(), truth.labels());
+        let differs = |band: &usize| label(own, *band) != label(other, *band);
+        let band = (0..truth.bands()).find(differs).unwrap_or(0);
+        let (estimate, truth) = (label(own, band), label(other, band));
+        return Err(ScoreError::Bands { band, estimate, truth });
+    }
+    Ok(())
 }
 
 fn compare_band(
@@ -261,7 +295,7 @@ fn compare_band(
         // A measured cell has no spread: it says nothing about calibration.
         if let Some(spread) = spread_db.map(|s| s[at]).filter(|s| *s > 0.0) {
             sums.judged += 1;
-            sums.covered += usize::from(DB_PER_NEPER * log_error.abs() <= 1.645 * spread);
+            sums.covered += usize::from(DB_PER_LN * log_error.abs() <= 1.645 * spread);
         }
     }
     sums
@@ -326,7 +360,7 @@ mod tests {
     fn a_constant_factor_is_its_own_rmse() {
         let (a, _) = maps();
         let grid = a.grid();
-        let stronger = RadioMap::dense(grid, a.to_dense().mapv(|x| 2.0 * x)).unwrap();
+        let stronger = RadioMap::dense(grid, a.to_dense().mapv(|x| 2.0 * x), a.scale()).unwrap();
         let score = score(&stronger, &a, Some(1e-30)).unwrap();
         assert!((score.rmse_db - 10.0 * 2f64.log10()).abs() < 1e-9);
         assert!((score.nmse - 1.0).abs() < 1e-12);
@@ -337,26 +371,41 @@ mod tests {
         let (a, b) = maps();
         let mut dense = a.to_dense().into_owned();
         dense.slice_mut(ndarray::s![..4, .., ..]).fill(f64::NAN);
-        let masked = RadioMap::dense(a.grid(), dense).unwrap();
+        let masked = RadioMap::dense(a.grid(), dense, a.scale()).unwrap();
         let got = score(&b, &masked, Some(1e-6)).unwrap();
         assert_eq!(got.entries, 16 * 16 * 8);
         assert!(got.rmse_db.is_finite() && got.ssim.unwrap().is_finite());
     }
 
     #[test]
-    fn wrong_shapes_and_small_grids_are_refused() {
+    fn other_shapes_places_and_bands_are_refused_and_small_grids_have_no_ssim() {
         let (a, _) = maps();
         let grid = Grid::new(6, 16, 1.0).unwrap();
-        let small = RadioMap::dense(grid, Array3::from_elem((6, 16, 8), 1.0)).unwrap();
+        let small = RadioMap::dense(grid, Array3::from_elem((6, 16, 8), 1.0), a.scale()).unwrap();
         assert!(matches!(score(&small, &a, None), Err(ScoreError::Shape { .. })));
-        let error = score(&small, &small, None).unwrap_err();
-        assert!(error.to_string().contains("6 x 16"), "{error}");
+        let tiny = score(&small, &small, None).unwrap();
+        assert_eq!((tiny.ssim, tiny.rmse_db), (None, 0.0));
+        let moved = |grid: Grid| RadioMap::factored(grid, a.factors().unwrap().clone(), a.scale());
+        for grid in [
+            Grid::new(20, 16, 2.0).unwrap(),
+            a.grid().with_origin(crate::site::Site::new(5.0, 0.0)).unwrap(),
+        ] {
+            let error = score(&moved(grid).unwrap(), &a, None).unwrap_err();
+            assert!(matches!(error, ScoreError::Grid { .. }), "{error}");
+        }
+        let labelled = |hz: f64| {
+            let labels = (0..8).map(|k| hz + 1e6 * f64::from(k)).collect();
+            a.clone().with_labels(BandLabels::from_frequencies(labels).unwrap()).unwrap()
+        };
+        let error = score(&labelled(1e9), &labelled(2e9), None).unwrap_err();
+        assert!(error.to_string().contains("1000MHz"), "{error}");
+        assert!(score(&labelled(1e9), &a, None).is_ok());
     }
 
     #[test]
     fn coverage_counts_entries_inside_the_interval() {
         let (a, _) = maps();
-        let stronger = RadioMap::dense(a.grid(), a.to_dense().mapv(|x| 2.0 * x)).unwrap();
+        let stronger = RadioMap::dense(a.grid(), a.to_dense().mapv(|x| 2.0 * x), a.scale()).unwrap();
         let spread = |s: f64| Some(Array3::from_elem((20, 16, 8), s));
         let wide = stronger.clone().with_spread_db(spread(3.0)).unwrap();
         assert_eq!(score(&wide, &a, Some(1e-30)).unwrap().coverage_90, Some(1.0));

@@ -9,11 +9,13 @@ use ndarray::Array2;
 
 use crate::error::InputError;
 use crate::grid::{Cell, Grid};
-use crate::link::{Link, UNIT_OFFSET};
+use crate::link::{Link, quiet_offset};
 use crate::map::RadioMap;
 use crate::quantiser::{MISSING_LEVEL, Quantiser};
-use crate::readings::{Readings, Values, check_cells};
+use crate::readings::{Readings, Values};
+use crate::scale::{Scale, UNIT_OFFSET};
 use crate::simulate::{Scenario, simulate, stream};
+use crate::site::Site;
 
 /// Where the sensors stand.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,10 +83,13 @@ pub fn sense(map: &RadioMap, sensing: &Sensing) -> Result<Readings, InputError> 
         None => Values::Power(values),
         Some(quantising) => {
             let mut rng = stream(sensing.seed, 2);
-            quantise(&values, map.grid(), quantising, &mut rng)?
+            quantise(&values, map, quantising, &mut rng)?
         }
     };
-    Readings::new(map.grid(), cells, values)?.with_frequencies(map.freq_hz().map(<[f64]>::to_vec))
+    let sites = cells.iter().map(|&cell| map.grid().site(cell)).collect();
+    Readings::new(sites, values, map.scale())?
+        .with_grid(Some(map.grid()))?
+        .with_labels(map.labels().clone())
 }
 
 fn place(map: &RadioMap, layout: &Layout, rng: &mut ChaCha8Rng) -> Result<Vec<Cell>, InputError> {
@@ -100,7 +105,7 @@ fn place(map: &RadioMap, layout: &Layout, rng: &mut ChaCha8Rng) -> Result<Vec<Ce
             draw_cells(grid, &known, count.max(2), rng)
         }
         Layout::Count(count) => draw_cells(grid, &known_cells(map), *count, rng),
-        Layout::Cells(cells) => check_cells(grid, cells).map(|()| cells.clone()),
+        Layout::Cells(cells) => distinct_cells(grid, cells).map(|()| cells.clone()),
         Layout::Lattice(0) | Layout::Path { every: 0, .. } => {
             request("sensors every 0 cells: it takes 1 or more".into())
         }
@@ -128,6 +133,22 @@ fn place(map: &RadioMap, layout: &Layout, rng: &mut ChaCha8Rng) -> Result<Vec<Ce
             Ok(drive(waypoints, *every))
         }
     }
+}
+
+/// Cells must lie on the grid and differ.
+fn distinct_cells(grid: Grid, cells: &[Cell]) -> Result<(), InputError> {
+    let mut seen = std::collections::HashMap::with_capacity(cells.len());
+    for (second, &cell) in cells.iter().enumerate() {
+        let Site { x_m, y_m } = grid.site(cell);
+        if !grid.contains(cell) {
+            let (rows, cols) = (grid.rows(), grid.cols());
+            return Err(InputError::OffGrid { sensor: second, x_m, y_m, rows, cols });
+        }
+        if let Some(first) = seen.insert(cell, second) {
+            return Err(InputError::DuplicateSite { first, second, x_m, y_m });
+        }
+    }
+    Ok(())
 }
 
 fn known_cells(map: &RadioMap) -> Vec<usize> {
@@ -203,11 +224,16 @@ fn add_noise(
 
 fn quantise(
     values: &Array2<f64>,
-    grid: Grid,
+    map: &RadioMap,
     quantising: &Quantising,
     rng: &mut ChaCha8Rng,
 ) -> Result<Values, InputError> {
-    let link = Link::choose(values.iter().copied(), grid.cells() * values.ncols());
+    let floor = quiet_offset(values.iter().copied());
+    let offset = match map.scale() {
+        Scale::Relative { offset } => offset,
+        Scale::Absolute | Scale::Uncalibrated => floor,
+    };
+    let link = Link::new(offset).above_noise(values.iter().copied());
     let quantiser = match &quantising.edges {
         Some(edges) => {
             let levels = Quantiser::levels_for_bits(quantising.bits)?;
@@ -219,10 +245,10 @@ fn quantise(
                     quantising.bits
                 )));
             }
-            Quantiser::new(edges.clone(), quantising.sigma, UNIT_OFFSET)?
+            Quantiser::new(edges.clone(), quantising.sigma, offset)?
         }
         None if link.offset() == UNIT_OFFSET => {
-            training_quantiser(grid, values.ncols(), quantising)?
+            training_quantiser(map.grid(), values.ncols(), quantising)?
         }
         None => {
             let sample = values.iter().map(|&v| link.apply(v)).collect();
@@ -278,7 +304,7 @@ mod tests {
     }
 
     fn cells(layout: Layout) -> Vec<Cell> {
-        sense(&map(), &Sensing::exact(layout, 1)).unwrap().cells().to_vec()
+        sense(&map(), &Sensing::exact(layout, 1)).unwrap().cells(map().grid()).unwrap()
     }
 
     #[test]
@@ -301,7 +327,8 @@ mod tests {
         let map = map();
         let readings = sense(&map, &Sensing::exact(Layout::Count(50), 3)).unwrap();
         let dense = map.to_dense();
-        for (cell, row) in readings.cells().iter().zip(readings.power().outer_iter()) {
+        let cells = readings.cells(map.grid()).unwrap();
+        for (cell, row) in cells.iter().zip(readings.power().outer_iter()) {
             for (k, v) in row.iter().enumerate() {
                 assert_eq!(*v, dense[[cell.row, cell.col, k]]);
             }

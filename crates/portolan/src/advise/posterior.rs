@@ -5,9 +5,10 @@ use rayon::prelude::*;
 
 use super::Process;
 use crate::error::EstimateError;
-use crate::gaussian_process::{CorrelationTable, Family};
+use crate::gaussian_process::Correlation;
 use crate::grid::{Cell, Grid};
 use crate::linalg::{Cholesky, add_product, product};
+use crate::site::Site;
 
 /// With more sensors than this, correlations are conditioned on an even selection of them; the
 /// spread knows the others.
@@ -18,9 +19,9 @@ const CERTAIN: f64 = 1e-9;
 /// A process of unit variance after conditioning. Scaling it to the method's spread multiplies
 /// only what a sensor brings to the evaluated cells: its own scale cancels.
 pub(super) struct Posterior {
-    table: CorrelationTable,
+    correlation: Correlation,
     noise: f64,
-    candidates: Vec<Cell>,
+    candidates: Vec<Site>,
     /// L^-1 k of every candidate, one column each.
     half: Mat<f64>,
     /// Of every pick: its covariance with all candidates over the square root of its variance.
@@ -38,20 +39,25 @@ impl Posterior {
     /// `spread` is the method's variance at the evaluated cells.
     pub fn new(
         grid: Grid,
-        sensors: &[Cell],
+        sensors: &[Site],
         evaluated: &[Cell],
         spread: &[f64],
         candidates: &[Cell],
         process: Process,
     ) -> Result<Self, EstimateError> {
-        let table = CorrelationTable::new(grid, Family::Exponential, process.decorrelation_m);
+        let correlation = Correlation::exponential(process.decorrelation_m);
         let every = sensors.len().div_ceil(MOST_SENSORS).max(1);
-        let used: Vec<Cell> = sensors.iter().copied().step_by(every).collect();
+        let used: Vec<Site> = sensors.iter().copied().step_by(every).collect();
         let noise = process.noise_ratio;
+        let plain = correlation.matrix(&used);
         // Very long decorrelation distances need a little more on the diagonal.
         let cholesky = [0.0, 1e-10, 1e-8, 1e-6]
             .iter()
-            .find_map(|jitter| Cholesky::new(table.matrix(&used, noise + jitter).as_ref()))
+            .find_map(|jitter| {
+                let mut matrix = plain.clone();
+                (0..used.len()).for_each(|i| matrix[(i, i)] += noise + jitter);
+                Cholesky::new(matrix.as_ref())
+            })
             .ok_or_else(|| {
                 let sensors = used.len();
                 EstimateError::Numerical(format!(
@@ -59,17 +65,19 @@ impl Posterior {
                      shorter decorrelation"
                 ))
             })?;
-        let half = |cells: &[Cell]| {
-            let mut half =
-                Mat::from_fn(used.len(), cells.len(), |i, j| table.between(used[i], cells[j]));
+        let sites = |cells: &[Cell]| cells.iter().map(|&c| grid.site(c)).collect::<Vec<Site>>();
+        let (places, candidates) = (sites(evaluated), sites(candidates));
+        let half = |sites: &[Site]| {
+            let mut half = correlation.cross(&used, sites);
             cholesky.half_solve(half.as_mut());
             half
         };
         let left = |half: &Mat<f64>| -> Vec<f64> {
             (0..half.ncols()).map(|j| (1.0 - half.col(j).squared_norm_l2()).max(0.0)).collect()
         };
-        let (half_evaluated, half) = (half(evaluated), half(candidates));
-        let taken: std::collections::HashSet<Cell> = sensors.iter().copied().collect();
+        let (half_evaluated, half) = (half(&places), half(&candidates));
+        let taken: std::collections::HashSet<Cell> =
+            sensors.iter().filter_map(|&s| grid.cell_at(s)).collect();
         let scale = left(&half_evaluated)
             .iter()
             .zip(spread)
@@ -81,17 +89,15 @@ impl Posterior {
                 },
             )
             .collect();
-        let mut cross = Mat::from_fn(evaluated.len(), candidates.len(), |i, j| {
-            table.between(evaluated[i], candidates[j])
-        });
+        let mut cross = correlation.cross(&places, &candidates);
         add_product(cross.as_mut(), half_evaluated.transpose(), half.as_ref(), -1.0);
         Ok(Self {
             noise,
-            candidates: candidates.to_vec(),
             picks: Vec::new(),
             picked: vec![false; candidates.len()],
             variance: left(&half),
-            table,
+            candidates,
+            correlation,
             half,
             cross,
             scale,
@@ -140,7 +146,7 @@ impl Posterior {
         let known = product(self.half.transpose(), self.half.col(pick).as_mat());
         (0..self.candidates.len())
             .map(|j| {
-                let prior = self.table.between(self.candidates[pick], self.candidates[j]);
+                let prior = self.correlation.between(self.candidates[pick], self.candidates[j]);
                 let told: f64 = self.picks.iter().map(|along| along[pick] * along[j]).sum();
                 prior - known[(j, 0)] - told
             })

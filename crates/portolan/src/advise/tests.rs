@@ -1,56 +1,58 @@
 use std::collections::HashSet;
 
-use ndarray::{Array2, Array3};
+use ndarray::Array3;
 
 use super::*;
-use crate::estimate::{Context, build};
-use crate::gaussian_process::{CorrelationTable, Family};
+use crate::estimate::{Context, Kriging, Method};
+use crate::gaussian_process::{Correlation, Fixed};
 use crate::linalg::{product, solve_general};
-use crate::readings::Values;
+use crate::scale::Scale;
 use crate::sense::{Layout, Sensing, sense};
 use crate::simulate::{Scenario, simulate};
 use faer::Mat;
 
 /// A map with 40 sensors, all in its left half, and its estimate by kriging.
-fn one_sided() -> (Readings, RadioMap, Process) {
+fn one_sided() -> (Vec<Site>, RadioMap, Process) {
     let grid = Grid::new(24, 24, 1.0).unwrap();
     let scenario = Scenario { bands: 4, decorrelation_m: 15.0, ..Scenario::new(grid) };
     let truth = simulate(&scenario).unwrap();
     let cells = (0..40).map(|i| Cell::new(i * 7 % 24, i * 5 % 11)).collect();
     let readings = sense(&truth, &Sensing::exact(Layout::Cells(cells), 0)).unwrap();
-    let settings = [("decorrelation".to_owned(), "8".to_owned())];
-    let kriging = build("kriging", settings).unwrap();
-    let estimate = kriging.estimate(&readings, &Context::default(), &Progress::silent()).unwrap();
-    let process = Process::from_fitted(&estimate.fitted).unwrap();
+    let fixed = Fixed { decorrelation_m: Some(8.0), ..Fixed::default() };
+    let kriging = Kriging { fixed, ..Kriging::default() };
+    let model = kriging.fit(&readings, &Context::default(), &Progress::silent()).unwrap();
+    let process = Process::from_report(model.report()).unwrap();
     assert_eq!(process.decorrelation_m, 8.0);
-    (readings, estimate.map, process)
+    let map = model.map(grid, &Progress::silent()).unwrap();
+    (readings.sites().to_vec(), map, process)
 }
 
 #[test]
 fn advice_goes_where_no_sensor_is() {
     let (readings, map, process) = one_sided();
-    let advice = advise(&readings, &map, process, 12, &Progress::silent()).unwrap();
+    let advice = advise(&readings, &map, &[], process, 12, &Progress::silent()).unwrap();
     assert_eq!(advice.len(), 12);
     assert!(advice[..6].iter().all(|a| a.cell.col > 11), "{advice:?}");
     let picked: HashSet<Cell> = advice.iter().map(|a| a.cell).collect();
     assert_eq!(picked.len(), 12);
-    assert!(readings.cells().iter().all(|cell| !picked.contains(cell)));
+    assert!(readings.iter().all(|site| !picked.contains(&map.grid().cell_at(*site).unwrap())));
     assert!(advice.windows(2).all(|w| w[1].reduction_db2 <= w[0].reduction_db2), "{advice:?}");
     assert!(advice.iter().all(|a| a.share > 0.0));
     assert!(advice.iter().map(|a| a.share).sum::<f64>() < 1.0);
-    assert_eq!(advice, advise(&readings, &map, process, 12, &Progress::silent()).unwrap());
+    assert_eq!(advice, advise(&readings, &map, &[], process, 12, &Progress::silent()).unwrap());
 }
 
 /// Posterior variance of a process of unit variance, by solving for the weights of each cell.
 fn variances(grid: Grid, process: Process, sensors: &[Cell]) -> Vec<f64> {
-    let table = CorrelationTable::new(grid, Family::Exponential, process.decorrelation_m);
+    let correlation = Correlation::exponential(process.decorrelation_m);
+    let between = |a: Cell, b: Cell| correlation.between(grid.site(a), grid.site(b));
     let n = sensors.len();
     let matrix = Mat::from_fn(n, n, |i, j| {
-        table.between(sensors[i], sensors[j]) + if i == j { process.noise_ratio } else { 0.0 }
+        between(sensors[i], sensors[j]) + if i == j { process.noise_ratio } else { 0.0 }
     });
     (0..grid.cells())
         .map(|index| {
-            let to = Mat::from_fn(n, 1, |i, _| table.between(sensors[i], grid.cell(index)));
+            let to = Mat::from_fn(n, 1, |i, _| between(sensors[i], grid.cell(index)));
             let weights = solve_general(matrix.as_ref(), to.as_ref()).unwrap();
             1.0 - product(to.transpose(), weights.as_ref())[(0, 0)]
         })
@@ -61,22 +63,22 @@ fn variances(grid: Grid, process: Process, sensors: &[Cell]) -> Vec<f64> {
 fn reductions_equal_those_of_the_process_made_anew() {
     let grid = Grid::new(5, 6, 2.0).unwrap();
     let mut sensors = vec![Cell::new(0, 0), Cell::new(2, 1), Cell::new(4, 0)];
-    let readings =
-        Readings::new(grid, sensors.clone(), Values::Power(Array2::ones((3, 2)))).unwrap();
+    let first: HashSet<Cell> = sensors.iter().copied().collect();
+    let readings: Vec<Site> = sensors.iter().map(|&cell| grid.site(cell)).collect();
     let spread =
         Array3::from_shape_fn((5, 6, 2), |(i, j, k)| 1.0 + (i * 3 + j * 5 + k) as f64 % 7.0);
-    let map = RadioMap::dense(grid, Array3::ones((5, 6, 2))).unwrap();
+    let map = RadioMap::dense(grid, Array3::ones((5, 6, 2)), Scale::paper()).unwrap();
     let map = map.with_spread_db(Some(spread.clone())).unwrap();
     for noise_ratio in [0.0, 0.3] {
         let process = Process { decorrelation_m: 5.0, noise_ratio };
-        let advice = advise(&readings, &map, process, 4, &Progress::silent()).unwrap();
+        let advice = advise(&readings, &map, &[], process, 4, &Progress::silent()).unwrap();
         let start = variances(grid, process, &sensors);
         let scale: Vec<f64> = (0..grid.cells())
             .map(|index| {
                 let cell = grid.cell(index);
                 let square = |k: usize| spread[[cell.row, cell.col, k]].powi(2);
                 let mean = 0.5 * (square(0) + square(1));
-                if readings.cells().contains(&cell) { 0.0 } else { mean / start[index] }
+                if first.contains(&cell) { 0.0 } else { mean / start[index] }
             })
             .collect();
         let total = |sensors: &[Cell]| -> f64 {
@@ -103,7 +105,7 @@ fn unknown_cells_are_never_advised() {
     let mut spread = map.spread_db().unwrap().clone();
     spread.slice_mut(ndarray::s![.., 12.., ..]).fill(f64::NAN);
     let map = map.with_spread_db(Some(spread)).unwrap();
-    let advice = advise(&readings, &map, process, 5, &Progress::silent()).unwrap();
+    let advice = advise(&readings, &map, &[], process, 5, &Progress::silent()).unwrap();
     assert!(advice.iter().all(|a| a.cell.col < 12), "{advice:?}");
 }
 
@@ -126,7 +128,7 @@ fn large_maps_are_advised_from_a_lattice() {
 fn impossible_requests_are_refused() {
     let (readings, map, process) = one_sided();
     let ask = |map: &RadioMap, process, count| {
-        advise(&readings, map, process, count, &Progress::silent()).unwrap_err().to_string()
+        advise(&readings, map, &[], process, count, &Progress::silent()).unwrap_err().to_string()
     };
     assert!(ask(&map, process, 0).contains("1 to 536"));
     assert!(ask(&map, process, 537).contains("1 to 536"));
@@ -134,6 +136,15 @@ fn impossible_requests_are_refused() {
     let plain = map.clone().with_spread_db(None).unwrap();
     assert!(ask(&plain, process, 1).contains("no spread"));
     let stop = |_: f64| false;
-    let stopped = advise(&readings, &map, process, 3, &Progress::new(&stop));
+    let stopped = advise(&readings, &map, &[], process, 3, &Progress::new(&stop));
     assert_eq!(stopped, Err(EstimateError::Cancelled));
+}
+
+#[test]
+fn regions_to_leave_out_are_not_advised() {
+    let (sensors, map, process) = one_sided();
+    let corner = Region { low: Site::new(-0.5, 11.5), high: Site::new(12.5, 23.5) };
+    let advice = advise(&sensors, &map, &[corner], process, 8, &Progress::silent()).unwrap();
+    assert!(advice.iter().all(|a| a.cell.row > 12 || a.cell.col < 12), "{advice:?}");
+    assert!(advice[..3].iter().all(|a| a.cell.col > 11), "the other corner counts: {advice:?}");
 }

@@ -1,160 +1,206 @@
-//! The default: several methods judged by cross-validation over sensors, the best one used.
+//! The default: several methods judged at sensors that they have not seen, the best one used.
 //!
-//! Sensors are dealt into folds; each candidate predicts every fold from the others. The error is
-//! the root mean square in dB on the readings' own log scale. A candidate that is clearly behind
-//! after a fold runs no further, and the comparison keeps to a budget of time where there is a
-//! clock.
+//! Every candidate is fitted once, to all readings, and then predicts each sensor from the others:
+//! Gaussian processes and splines can leave a sensor out without fitting again (Rippa 1999;
+//! Rasmussen and Williams 2006, section 5.4.2). Beyond a few thousand sensors, where they look at
+//! neighbourhoods only, one part of the sensors is held out instead. How much is compared follows
+//! from the readings alone, so that the same readings lead to the same choice on any machine.
 
 use super::emitters::start_factors;
-use super::field::Field;
+use super::folds::spread_folds;
 use super::held_out::{Judge, Losses};
-use super::{
-    Context, Emitters, Estimate, Estimator, OptionSpec, Options, Progress, build as build_method,
-};
+use super::{Context, Emitters, Field, Kriging, Method, OptionSpec, Options, ThinPlate};
 use crate::error::{EstimateError, InputError};
+use crate::gaussian_process::Family;
+use crate::model::{Candidate, Model};
+use crate::progress::Progress;
 use crate::readings::Readings;
 
-const OWN: &[OptionSpec] = &[
-    OptionSpec {
-        name: "folds",
-        default: "5 (ours)",
-        takes: "2 to 20: into how many parts the sensors are dealt",
-    },
-    OptionSpec {
-        name: "budget",
-        default: "60 (ours)",
-        takes: "seconds after which no further comparison is begun",
-    },
-];
+const OWN: &[OptionSpec] = &[OptionSpec {
+    name: "folds",
+    default: "none: every sensor is left out in turn",
+    takes: "2 to 20: fit to parts of the sensors instead, so many times",
+}];
 pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
 
-/// Method, its settings, and its name for people.
-type Candidate = (&'static str, &'static [(&'static str, &'static str)], &'static str);
-
-const CANDIDATES: &[Candidate] = &[
-    ("kriging", &[], "kriging (exponential)"),
-    ("kriging", &[("covariance", "matern32")], "kriging (matern32)"),
-    ("thin_plate", &[], "thin_plate"),
-    ("field", &[], "field"),
-];
-
-/// A candidate is left for one that loses less by so many standard errors over the held-out
-/// sensors, or that loses less with an error below this share of its own: smaller differences are
-/// luck.
+/// A candidate is left for one that loses less by so many standard errors over the sensors, or that
+/// loses less with an error below this share of its own: smaller differences are luck.
 const SURE: f64 = 4.0;
 const MARGIN: f64 = 0.95;
+/// A candidate that is ahead by this much ends the comparison.
+const DECIDED: f64 = 0.9;
+/// Fewer sensors than this cannot be compared on.
+const FEWEST: usize = 4;
+/// Where no sensor can be left out by itself, this share of them is held out.
+const HELD_PARTS: usize = 5;
+/// More held-out sensors than this decide nothing.
+const MOST_HELD: usize = 600;
 
-/// A candidate that loses more than the best one by so many standard errors is out of the race.
-const BEHIND: f64 = 4.0;
-
-/// Grids with more cells than this are judged on one fold: each fold costs a whole map.
-const MANY_CELLS: usize = 128 * 128;
-
-struct Auto {
-    folds: usize,
-    budget_seconds: f64,
+/// The best of several methods, by what they predict at sensors that they have not seen.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Auto {
+    /// Fit to parts of the sensors, so many times; by default every sensor is left out in turn.
+    pub folds: Option<usize>,
 }
 
-pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
-    Ok(Box::new(Auto {
-        folds: options.count("folds", 2..=20)?.unwrap_or(5),
-        budget_seconds: options.number("budget", 0.0..f64::INFINITY)?.unwrap_or(60.0),
-    }))
+pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
+    Ok(Box::new(Auto { folds: options.count("folds", 2..=20)? }))
 }
 
-impl Estimator for Auto {
-    fn estimate(
+/// What is compared, in the order in which ties fall.
+struct Entrant {
+    label: &'static str,
+    /// The name in the register.
+    name: &'static str,
+    method: Box<dyn Method>,
+}
+
+fn entrants() -> Vec<Entrant> {
+    let rough = Kriging::default();
+    let smooth = Kriging { covariance: Family::Matern32, ..rough };
+    vec![
+        Entrant { label: "kriging", name: "kriging", method: Box::new(rough) },
+        Entrant { label: "field", name: "field", method: Box::new(Field::default()) },
+        Entrant { label: "kriging:covariance=matern32", name: "kriging", method: Box::new(smooth) },
+        Entrant { label: "thin_plate", name: "thin_plate", method: Box::new(ThinPlate::default()) },
+    ]
+}
+
+impl Method for Auto {
+    fn fit(
         &self,
         readings: &Readings,
         context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<Estimate, EstimateError> {
+    ) -> Result<Model, EstimateError> {
         // A start that no candidate could use would look like candidates that failed.
         start_factors(readings, context)?;
-        let folds = self.folds.min(readings.sensors() / 2);
-        if folds < 2 {
-            let (name, settings, label) = CANDIDATES[0];
-            let mut estimate = candidate(name, settings)?.estimate(readings, context, progress)?;
-            estimate.notes.push(format!("chose {label}: too few sensors to compare methods"));
-            return Ok(estimate);
+        let mut entrants = entrants();
+        if readings.sensors() < FEWEST {
+            let Entrant { label, method, .. } = &entrants[0];
+            let mut model = method.fit(readings, context, progress)?;
+            let note = format!("chose {label}: too few sensors to compare methods");
+            model.report_mut().notes.push(note);
+            model.report_mut().chosen = Some(label.to_string());
+            return Ok(model);
         }
-        let judged = if readings.grid().cells() > MANY_CELLS { 1 } else { folds };
-        let mut sums = vec![Sum::default(); CANDIDATES.len()];
-        // Chosen once: every fold and the final map are of the same kind.
-        let context = &match self.number_of_emitters(readings, context, progress)? {
+        // Found once: every fit of `field` is of the same kind.
+        let number = self.number_of_emitters(readings, context, &progress.part(0.0..0.4))?;
+        let context = &match number {
             Some(emitters) => Context { emitters, ..*context },
             None => {
-                let field = CANDIDATES.iter().position(|c| c.0 == "field");
-                field.into_iter().for_each(|i| sums[i].out = true);
+                entrants.retain(|e| e.name != "field");
                 *context
             }
         };
-        let judge = Judge::new(readings);
-        let mut hurried = false;
-        for fold in 0..judged {
-            if fold > 0 {
-                let best = leader(&sums).losses.clone();
-                sums.iter_mut().for_each(|sum| sum.out |= sum.losses.gain(&best) > BEHIND);
-            }
-            if sums.iter().filter(|sum| !sum.out).count() < 2 {
-                break;
-            }
-            for (i, (name, settings, _)) in CANDIDATES.iter().enumerate() {
-                let done = fold * CANDIDATES.len() + i;
-                progress.report(done, (judged + 1) * CANDIDATES.len())?;
-                let sum = &mut sums[i];
-                if sum.out {
-                    continue;
-                }
-                if i > 0 && fold == 0 && progress.seconds() > self.budget_seconds {
-                    (sum.out, hurried) = (true, true);
-                    continue;
-                }
-                let estimator = candidate(name, settings)?;
-                match sum.add_fold(&*estimator, readings, &judge, context, (fold, folds), progress)
-                {
-                    // A candidate that fails on a fold is out; the others go on.
-                    Err(EstimateError::Numerical(_) | EstimateError::Input(_)) => sum.out = true,
-                    other => other?,
-                }
-            }
-            // Between folds, so that all are judged by the same sensors.
-            if fold + 1 < judged && progress.seconds() > self.budget_seconds {
-                hurried = true;
-                break;
-            }
-        }
-        let errors: Vec<f64> = sums.iter().map(Sum::rmse_db).collect();
-        let best = (0..sums.len())
-            .filter(|&i| !sums[i].out)
-            .reduce(|best, i| if sums[i].beats(&sums[best]) { i } else { best })
-            .unwrap_or(0);
-        let (name, settings, label) = CANDIDATES[best];
-        let mut estimate = candidate(name, settings)?.estimate(readings, context, progress)?;
-        let table: Vec<String> = CANDIDATES
-            .iter()
-            .zip(&errors)
-            .filter(|(_, error)| error.is_finite())
-            .map(|((.., label), error)| format!("{label} {error:.2}"))
-            .collect();
-        let table = match table.is_empty() {
-            true => String::new(),
-            false => format!(" (rmse dB: {})", table.join(", ")),
+        let (runs, best) = self.race(&entrants, readings, context, &progress.part(0.4..0.9))?;
+        let model = match runs.into_iter().nth(best) {
+            Some(Run { model: Some(model), .. }) => model,
+            _ => entrants[best].method.fit(readings, context, &progress.part(0.9..1.0))?,
         };
-        let chosen = format!("chose {label} by cross-validation over sensors{table}");
-        estimate.notes.insert(0, chosen);
-        if hurried {
-            estimate.notes.push(format!(
-                "the comparison of methods was cut short after {} s: raise budget= for all of it",
-                self.budget_seconds
-            ));
-        }
-        estimate.fitted.push(("cross_validated_rmse_db", errors[best]));
-        Ok(estimate)
+        Ok(model)
+    }
+}
+
+/// How one entrant did.
+#[derive(Default)]
+struct Run {
+    /// Fitted to all readings, where it was.
+    model: Option<Model>,
+    /// None where it failed or was not judged.
+    losses: Option<Losses>,
+}
+
+impl Run {
+    fn beats(&self, other: &Run) -> bool {
+        let (Some(own), Some(others)) = (&self.losses, &other.losses) else {
+            return self.losses.is_some();
+        };
+        let gain = others.gain(own);
+        gain > SURE || (gain > 0.0 && own.rmse_db() < MARGIN * others.rmse_db())
+    }
+
+    /// So far ahead that nothing else needs to be looked at.
+    fn settles(&self, other: &Run) -> bool {
+        let (Some(own), Some(others)) = (&self.losses, &other.losses) else { return false };
+        others.gain(own) > SURE && own.rmse_db() < DECIDED * others.rmse_db()
     }
 }
 
 impl Auto {
+    /// Judges the entrants in turn; the winner's model, where there is one, carries the report.
+    fn race(
+        &self,
+        entrants: &[Entrant],
+        readings: &Readings,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<(Vec<Run>, usize), EstimateError> {
+        let judge = Judge::new(readings);
+        let mut runs: Vec<Run> = Vec::new();
+        let mut best = 0;
+        for (i, entrant) in entrants.iter().enumerate() {
+            let share = |i: usize| i as f64 / entrants.len() as f64;
+            let part = progress.part(share(i)..share(i + 1));
+            let run = match self.run(entrant, readings, &judge, context, &part) {
+                // A candidate that fails is out; the others go on.
+                Err(EstimateError::Numerical(_) | EstimateError::Input(_)) => Run::default(),
+                other => other?,
+            };
+            runs.push(run);
+            let (first, last) = (&runs[best], &runs[i]);
+            let settled = i > 0 && last.settles(first);
+            if i > 0 && last.beats(first) {
+                best = i;
+            }
+            if settled {
+                break;
+            }
+        }
+        let candidates: Vec<Candidate> = entrants
+            .iter()
+            .zip(&runs)
+            .map(|(entrant, run)| Candidate {
+                method: entrant.label.to_string(),
+                rmse_db: run.losses.as_ref().map(Losses::rmse_db).filter(|e| e.is_finite()),
+            })
+            .collect();
+        let model = match runs[best].model.take() {
+            Some(model) => model,
+            None => entrants[best].method.fit(readings, context, &progress.quiet())?,
+        };
+        runs[best].model = Some(reported(model, entrants[best].label, candidates));
+        Ok((runs, best))
+    }
+
+    fn run(
+        &self,
+        entrant: &Entrant,
+        readings: &Readings,
+        judge: &Judge<'_>,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<Run, EstimateError> {
+        if self.folds.is_none() {
+            let model = entrant.method.fit(readings, context, progress)?;
+            if let Some(left_out) = model.leave_one_out()? {
+                let mut losses = Losses::default();
+                for (sensor, spectrum) in left_out.outer_iter().enumerate() {
+                    losses.add(judge, sensor, &spectrum.to_vec());
+                }
+                return Ok(Run { model: Some(model), losses: Some(losses) });
+            }
+            let dealt = spread_folds(readings.sites(), HELD_PARTS);
+            let step = dealt[0].len().div_ceil(MOST_HELD);
+            let held: Vec<usize> = dealt[0].iter().copied().step_by(step).collect();
+            let losses = held_out(entrant, readings, judge, context, &[held], &progress.quiet())?;
+            return Ok(Run { model: Some(model), losses });
+        }
+        let dealt = spread_folds(readings.sites(), self.folds.unwrap_or(HELD_PARTS));
+        let losses = held_out(entrant, readings, judge, context, &dealt, progress)?;
+        Ok(Run { model: None, losses })
+    }
+
     /// The number of emitters for the factored candidates; None where it cannot be found.
     fn number_of_emitters(
         &self,
@@ -165,9 +211,7 @@ impl Auto {
         if context.start.is_some() {
             return Ok(Some(context.emitters));
         }
-        let field = Field::new(&Options::new("field", &[], [])?)?;
-        let quiet = |_| progress.report(0, 1).is_ok();
-        match field.number(readings, context, &Progress::new(&quiet)) {
+        match Field::default().number(readings, context, progress) {
             // A number that was asked for stands: `field` says what becomes of it.
             Ok(found) => Ok(Some(match context.emitters {
                 Emitters::Auto => Emitters::Count(found),
@@ -179,56 +223,51 @@ impl Auto {
     }
 }
 
-fn candidate(name: &str, settings: &[(&str, &str)]) -> Result<Box<dyn Estimator>, InputError> {
-    build_method(name, settings.iter().map(|(k, v)| (k.to_string(), v.to_string())))
+/// The winner with what was compared.
+fn reported(mut model: Model, label: &str, candidates: Vec<Candidate>) -> Model {
+    let table: Vec<String> = candidates
+        .iter()
+        .filter_map(|c| c.rmse_db.map(|error| format!("{} {error:.2}", c.method)))
+        .collect();
+    let table = match table.is_empty() {
+        true => String::new(),
+        false => format!(" (rmse dB: {})", table.join(", ")),
+    };
+    let report = model.report_mut();
+    report.notes.insert(0, format!("chose {label} by predicting sensors it had not seen{table}"));
+    let own = candidates.iter().find(|c| c.method == label).and_then(|c| c.rmse_db);
+    if let Some(error) = own {
+        report.add_fitted(&[("cross_validated_rmse_db", error)]);
+    }
+    report.chosen = Some(label.to_string());
+    report.candidates = candidates;
+    model
 }
 
-/// Of those still in the race, the one that has lost least.
-fn leader(sums: &[Sum]) -> &Sum {
-    let racing = sums.iter().filter(|sum| !sum.out);
-    racing.min_by(|a, b| a.losses.mean().total_cmp(&b.losses.mean())).unwrap_or(&sums[0])
-}
-
-#[derive(Clone, Default)]
-struct Sum {
-    losses: Losses,
-    /// Failed or fell behind.
-    out: bool,
-}
-
-impl Sum {
-    /// Predicts the sensors of one fold from the others and adds the errors.
-    fn add_fold(
-        &mut self,
-        estimator: &dyn Estimator,
-        readings: &Readings,
-        judge: &Judge<'_>,
-        context: &Context<'_>,
-        (fold, folds): (usize, usize),
-        progress: &Progress<'_>,
-    ) -> Result<(), EstimateError> {
-        let (held, kept): (Vec<usize>, Vec<usize>) =
-            (0..readings.sensors()).partition(|s| s % folds == fold);
+/// Fits to the sensors outside each fold and judges those inside; None where nothing was judged.
+fn held_out(
+    entrant: &Entrant,
+    readings: &Readings,
+    judge: &Judge<'_>,
+    context: &Context<'_>,
+    folds: &[Vec<usize>],
+    progress: &Progress<'_>,
+) -> Result<Option<Losses>, EstimateError> {
+    let mut losses = Losses::default();
+    for (i, fold) in folds.iter().enumerate() {
+        progress.report(i, folds.len())?;
+        let kept: Vec<usize> =
+            (0..readings.sensors()).filter(|s| fold.binary_search(s).is_err()).collect();
         // A band that only held-out sensors read cannot be judged on this fold.
-        let Ok(rest) = readings.subset(&kept) else { return Ok(()) };
-        let quiet = |_| progress.report(0, 1).is_ok();
-        let map = estimator.estimate(&rest, context, &Progress::new(&quiet))?.map;
-        let mut spectrum = vec![0.0; map.bands()];
-        for sensor in held {
-            map.spectrum_into(readings.cells()[sensor], &mut spectrum);
-            self.losses.add(judge, sensor, &spectrum);
+        let Ok(rest) = readings.subset(&kept) else { continue };
+        let model = entrant.method.fit(&rest, context, &progress.quiet())?;
+        let sites: Vec<_> = fold.iter().map(|&s| readings.sites()[s]).collect();
+        let power = model.predict(&sites, &progress.quiet())?.power;
+        for (&sensor, spectrum) in fold.iter().zip(power.outer_iter()) {
+            losses.add(judge, sensor, &spectrum.to_vec());
         }
-        Ok(())
     }
-
-    fn rmse_db(&self) -> f64 {
-        self.losses.rmse_db()
-    }
-
-    fn beats(&self, other: &Sum) -> bool {
-        let gain = other.losses.gain(&self.losses);
-        gain > SURE || (gain > 0.0 && self.rmse_db() < MARGIN * other.rmse_db())
-    }
+    Ok(losses.rmse_db().is_finite().then_some(losses))
 }
 
 #[cfg(test)]
@@ -239,18 +278,9 @@ mod tests {
     use crate::sense::{Layout, Sensing, sense};
     use crate::simulate::{Scenario, simulate};
 
-    fn run(settings: &[(&str, &str)], readings: &Readings, progress: &Progress<'_>) -> Estimate {
-        told(Emitters::Auto, settings, readings, progress)
-    }
-
-    fn told(
-        emitters: Emitters,
-        settings: &[(&str, &str)],
-        readings: &Readings,
-        progress: &Progress<'_>,
-    ) -> Estimate {
+    fn told(emitters: Emitters, auto: Auto, readings: &Readings) -> Model {
         let context = Context { emitters, ..Context::default() };
-        candidate("auto", settings).unwrap().estimate(readings, &context, progress).unwrap()
+        auto.fit(readings, &context, &Progress::silent()).unwrap()
     }
 
     #[test]
@@ -258,42 +288,45 @@ mod tests {
         let grid = Grid::new(40, 40, 1.0).unwrap();
         let mut chosen = 0;
         for seed in 0..3 {
-            let truth = simulate(&Scenario { bands: 32, emitters: 4, seed, ..Scenario::new(grid) })
-                .unwrap();
-            let readings = sense(&truth, &Sensing::exact(Layout::Count(240), seed)).unwrap();
-            let auto = run(&[], &readings, &Progress::silent());
-            let kriging = candidate("kriging", &[]).unwrap();
-            let kriging =
-                kriging.estimate(&readings, &Context::default(), &Progress::silent()).unwrap();
-            let rmse = |e: &Estimate| score(&e.map, &truth, None).unwrap().rmse_db;
+            let scenario = Scenario { bands: 24, emitters: 3, seed, ..Scenario::new(grid) };
+            let truth = simulate(&scenario).unwrap();
+            let readings = sense(&truth, &Sensing::exact(Layout::Fraction(0.1), seed)).unwrap();
+            let auto = told(Emitters::Auto, Auto::default(), &readings);
+            let silent = Progress::silent();
+            let kriging = Kriging::default().fit(&readings, &Context::default(), &silent).unwrap();
+            let rmse = |m: &Model| {
+                score(&m.map(grid, &silent).unwrap(), &truth, None).unwrap().rmse_db
+            };
             assert!(rmse(&auto) <= rmse(&kriging), "{} {}", rmse(&auto), rmse(&kriging));
-            let field = auto.notes[0].starts_with("chose field");
+            let field = auto.report().chosen.as_deref() == Some("field");
             chosen += usize::from(field);
             if field && chosen == 1 {
-                let more = told(Emitters::Count(6), &[], &readings, &Progress::silent());
-                assert_eq!(more.map.to_dense(), auto.map.to_dense());
+                let more = told(Emitters::Count(6), Auto::default(), &readings);
+                let map = |m: &Model| m.map(grid, &silent).unwrap().to_dense().into_owned();
+                assert_eq!(map(&more), map(&auto));
                 let says = |note: &String| note.contains("6 emitters were asked for");
-                assert!(more.notes.iter().any(says), "{:?}", more.notes);
+                assert!(more.report().notes.iter().any(says), "{:?}", more.report().notes);
             }
         }
         assert!(chosen >= 2, "field was chosen on {chosen} of 3 maps");
     }
 
     #[test]
-    fn a_spent_budget_ends_the_comparison_and_says_so() {
+    fn the_report_says_what_was_compared() {
         let grid = Grid::new(16, 16, 1.0).unwrap();
         let truth = simulate(&Scenario { bands: 8, emitters: 2, ..Scenario::new(grid) }).unwrap();
         let readings = sense(&truth, &Sensing::exact(Layout::Count(60), 1)).unwrap();
-        let go_on = |_: f64| true;
-        let clock = || 100.0;
-        let late = Progress::new(&go_on).with_clock(&clock);
-        let cut = |e: &Estimate| e.notes.iter().any(|note| note.contains("cut short"));
-        let hurried = run(&[("budget", "99")], &readings, &late);
-        assert!(cut(&hurried));
-        // The first candidate alone was judged, and what was not judged is not listed.
-        assert!(hurried.notes[0].starts_with("chose kriging (exponential)"), "{:?}", hurried.notes);
-        assert!(!hurried.notes[0].contains("field") && !hurried.notes[0].contains("inf"));
-        let patient = run(&[("budget", "101")], &readings, &late);
-        assert!(!cut(&patient) && patient.notes[0].contains("field"), "{:?}", patient.notes);
+        for auto in [Auto::default(), Auto { folds: Some(3) }] {
+            let model = told(Emitters::Auto, auto, &readings);
+            let report = model.report();
+            let chosen = report.chosen.as_deref().unwrap();
+            let error = |label: &str| {
+                report.candidates.iter().find(|c| c.method == label).unwrap().rmse_db.unwrap()
+            };
+            assert!(report.candidates.len() >= 2);
+            assert_eq!(report.fitted("cross_validated_rmse_db"), Some(error(chosen)));
+            assert!(report.notes[0].starts_with(&format!("chose {chosen} ")), "{:?}", report.notes);
+            assert!(error("kriging").is_finite());
+        }
     }
 }

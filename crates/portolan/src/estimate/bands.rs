@@ -1,190 +1,234 @@
-//! What the classical methods share: the scale they work in, bands grouped by their gaps, and the
-//! way back to a map.
+//! What the interpolators share: the domain they work in, and bands grouped by their gaps.
 
-use ndarray::{Array2, Array3};
-use rayon::prelude::*;
+use ndarray::Array2;
 
-use super::{OptionSpec, Options, Progress};
-use crate::error::{EstimateError, InputError};
-use crate::grid::Cell;
-use crate::link::Link;
-use crate::map::RadioMap;
-use crate::readings::{Readings, Values};
+use super::{OptionSpec, Options};
+use crate::error::InputError;
+use crate::link::{DB_PER_LN, Link};
+use crate::model::{Archive, damaged};
+use crate::readings::Readings;
+use crate::site::Site;
 
-/// The option that [`Scale::log_from_options`] reads.
+/// The option that [`Domain::log_from_options`] reads.
 pub(super) const OFFSET: OptionSpec = OptionSpec {
     name: "offset",
-    default: "from the readings (1e-6 at unit scale, as in the paper)",
+    default: "from the unit: none for measured power, 1e-6 for the paper's maps",
     takes: "the a of ln(x + a), in the readings' unit",
 };
 
 /// Options of every interpolator.
-pub(super) const SCALE_OPTIONS: &[OptionSpec] = &[
+pub(super) const DOMAIN_OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "domain",
         default: "log (ours: power spans decades)",
         takes: "log | linear",
     },
-    OFFSET,
+    OptionSpec {
+        name: "offset",
+        default: "none; above the noise where some readings are zero",
+        takes: "the a of ln(x + a), in the readings' unit",
+    },
 ];
 
-/// The scale in which values are interpolated.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Scale {
-    log: bool,
-    offset: Option<f64>,
+/// The domain in which values are interpolated.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+#[non_exhaustive]
+pub enum Domain {
+    /// ln x, or ln(x + a) above the noise where some readings are zero.
+    #[default]
+    Log,
+    /// ln(x + a) with this a.
+    LogOffset(f64),
+    /// Power itself.
+    Linear,
 }
 
-impl Scale {
-    pub fn from_options(options: &Options) -> Result<Self, InputError> {
+impl Domain {
+    pub(super) fn from_options(options: &Options) -> Result<Self, InputError> {
         let log = options.choice("domain", &[("log", true), ("linear", false)])?.unwrap_or(true);
-        let offset = options.number("offset", f64::MIN_POSITIVE..f64::INFINITY)?;
-        if offset.is_some() && !log {
-            return Err(options.wrong("offset", "it belongs to domain=log"));
+        match Self::log_from_options(options)? {
+            Some(_) if !log => Err(options.wrong("offset", "it belongs to domain=log")),
+            Some(offset) => Ok(Domain::LogOffset(offset)),
+            None if log => Ok(Domain::Log),
+            None => Ok(Domain::Linear),
         }
-        Ok(Self { log, offset })
     }
 
-    /// ln(x + a) with the offset that suits the readings.
-    pub fn logarithmic() -> Self {
-        Self { log: true, offset: None }
-    }
-
-    /// For methods that always work in ln(x + a).
-    pub fn log_from_options(options: &Options) -> Result<Self, InputError> {
-        let offset = options.number("offset", f64::MIN_POSITIVE..f64::INFINITY)?;
-        Ok(Self { log: true, offset })
+    /// The offset of methods that always work in ln(x + a), where it is given.
+    pub(super) fn log_from_options(options: &Options) -> Result<Option<f64>, InputError> {
+        options.number("offset", f64::MIN_POSITIVE..f64::INFINITY)
     }
 
     /// The link for these readings; None in linear power.
-    pub fn link(&self, readings: &Readings, power: &Array2<f64>) -> Option<Link> {
-        self.log.then(|| match (self.offset, readings.values()) {
-            (Some(offset), _) => Link::new(offset),
-            (None, Values::Levels { quantiser, .. }) => quantiser.link(),
-            (None, Values::Power(_)) => Link::choose(power.iter().copied(), readings.entries()),
-        })
+    fn link(self, readings: &Readings) -> Option<Link> {
+        match self {
+            Domain::Log => Some(readings.link()),
+            Domain::LogOffset(offset) => Some(Link::new(offset)),
+            Domain::Linear => None,
+        }
     }
 }
 
-/// Bands that miss the same sensors, with the readings they have.
+/// Bands that miss the same sensors and have the same noise, with the readings they have.
 pub(super) struct Group {
     pub bands: Vec<usize>,
-    pub cells: Vec<Cell>,
-    /// Sensors x bands of the group, on the working scale, no gaps.
+    pub sites: Vec<Site>,
+    /// Sensors x bands of the group, in the working domain, no gaps.
     pub values: Array2<f64>,
+    /// One over how often each sensor was read.
+    pub share: Vec<f64>,
+    /// Stated noise variance of each sensor in the log domain.
+    pub stated: Vec<f64>,
 }
 
-/// Readings on the working scale.
-pub(super) struct Prepared {
+/// Readings in the working domain.
+pub(super) struct BandData {
     pub link: Option<Link>,
     pub groups: Vec<Group>,
     bands: usize,
 }
 
-impl Prepared {
-    pub fn new(readings: &Readings, scale: Scale) -> Self {
-        let power = readings.power();
-        let link = scale.link(readings, &power);
-        let values = power.mapv(|x| link.map_or(x, |link| link.apply(x)));
-        let mut by_pattern: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
-        let mut place = std::collections::HashMap::new();
+impl BandData {
+    pub fn new(readings: &Readings, domain: Domain) -> Self {
+        let link = domain.link(readings);
+        let values = readings.power_or_floor().mapv(|x| link.map_or(x, |link| link.apply(x)));
+        let share = readings.repeats().map(|repeats| repeats.mapv(|n| 1.0 / n.max(1.0)));
+        let noise = readings.noise_db().filter(|_| link.is_some());
+        let stated = noise.map(|sd| sd.mapv(|sd| (sd / DB_PER_LN).powi(2)));
+        Self::grouped(link, readings.sites(), &values, share.as_ref(), stated.as_ref())
+    }
+
+    fn grouped(
+        link: Option<Link>,
+        sites: &[Site],
+        values: &Array2<f64>,
+        share: Option<&Array2<f64>>,
+        stated: Option<&Array2<f64>>,
+    ) -> Self {
+        let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
+        let mut slots = std::collections::HashMap::new();
         for (band, column) in values.columns().into_iter().enumerate() {
             let present: Vec<usize> =
                 column.indexed_iter().filter(|(_, v)| !v.is_nan()).map(|(s, _)| s).collect();
-            let slot = *place.entry(present).or_insert_with_key(|present| {
-                by_pattern.push((present.clone(), Vec::new()));
-                by_pattern.len() - 1
+            let bits = |of: Option<&Array2<f64>>| -> Vec<u64> {
+                of.map_or(Vec::new(), |m| present.iter().map(|&s| m[[s, band]].to_bits()).collect())
+            };
+            let key = (present.clone(), bits(share), bits(stated));
+            let slot = *slots.entry(key).or_insert_with(|| {
+                groups.push((present, Vec::new()));
+                groups.len() - 1
             });
-            by_pattern[slot].1.push(band);
+            groups[slot].1.push(band);
         }
-        let groups = by_pattern
+        let column = |of: Option<&Array2<f64>>, sensors: &[usize], band: usize, usual: f64| {
+            let at = |&s: &usize| of.map_or(usual, |m| m[[s, band]]);
+            sensors.iter().map(at).collect::<Vec<f64>>()
+        };
+        let groups = groups
             .into_iter()
             .map(|(sensors, bands)| Group {
-                cells: sensors.iter().map(|&s| readings.cells()[s]).collect(),
+                sites: sensors.iter().map(|&s| sites[s]).collect(),
                 values: Array2::from_shape_fn((sensors.len(), bands.len()), |(i, k)| {
                     values[[sensors[i], bands[k]]]
                 }),
+                share: column(share, &sensors, bands[0], 1.0),
+                stated: column(stated, &sensors, bands[0], 0.0),
                 bands,
             })
             .collect();
         Self { link, groups, bands: values.ncols() }
     }
 
-    /// Calls `fill` for every group, tile by tile of the grid; it writes the tile's predictions,
-    /// cells x bands of the group. Tiles run in parallel and do not depend on each other.
-    pub fn map_by_tiles<S: Sync>(
-        &self,
-        readings: &Readings,
-        progress: &Progress<'_>,
-        prepare: impl Fn(&Group) -> Result<S, EstimateError>,
-        fill: impl Fn(&S, &Group, &[Cell], &mut [f64]) -> Result<(), EstimateError> + Sync,
-    ) -> Result<RadioMap, EstimateError> {
-        let grid = readings.grid();
-        let tiles = Tiles::new(grid);
-        let mut map = Array3::zeros((grid.rows(), grid.cols(), self.bands));
-        for (done, group) in self.groups.iter().enumerate() {
-            let state = prepare(group)?;
-            let bands = group.bands.len();
-            let finished = std::sync::atomic::AtomicUsize::new(0);
-            let filled: Vec<Vec<f64>> = (0..tiles.count())
-                .into_par_iter()
-                .map(|tile| {
-                    let cells = tiles.cells(tile);
-                    let mut out = vec![0.0; cells.len() * bands];
-                    fill(&state, group, &cells, &mut out)?;
-                    let n = 1 + finished.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    progress.report(done * tiles.count() + n, self.groups.len() * tiles.count())?;
-                    Ok(out)
-                })
-                .collect::<Result<_, EstimateError>>()?;
-            for (tile, values) in filled.iter().enumerate() {
-                for (cell, spectrum) in tiles.cells(tile).iter().zip(values.chunks(bands)) {
-                    for (&band, &value) in group.bands.iter().zip(spectrum) {
-                        let power = self.link.map_or(value.max(0.0), |link| link.inverse(value));
-                        map[[cell.row, cell.col, band]] = power;
-                    }
+    /// The group and the place in it of every band that is asked for.
+    pub fn asked(&self, bands: &[usize]) -> Vec<Vec<(usize, usize)>> {
+        let mut asked = vec![Vec::new(); self.groups.len()];
+        for (out, band) in bands.iter().enumerate() {
+            for (g, group) in self.groups.iter().enumerate() {
+                if let Some(k) = group.bands.iter().position(|b| b == band) {
+                    asked[g].push((k, out));
                 }
             }
         }
-        finish(readings, map)
-    }
-}
-
-/// A dense map with the readings' frequencies; a value that is not finite is an error.
-pub(super) fn finish(readings: &Readings, map: Array3<f64>) -> Result<RadioMap, EstimateError> {
-    if map.iter().any(|v| !v.is_finite()) {
-        return Err(EstimateError::Numerical(
-            "the interpolation overflowed: the readings span too wide a range for this scale"
-                .into(),
-        ));
-    }
-    let frequencies = readings.freq_hz().map(<[f64]>::to_vec);
-    Ok(RadioMap::dense(readings.grid(), map)?.with_frequencies(frequencies)?)
-}
-
-/// Square tiles of a grid, row by row.
-pub(super) struct Tiles {
-    grid: crate::grid::Grid,
-    across: usize,
-    down: usize,
-}
-
-/// Side of a tile in cells: a neighbourhood serves its whole tile.
-pub(super) const TILE: usize = 8;
-
-impl Tiles {
-    pub fn new(grid: crate::grid::Grid) -> Self {
-        Self { grid, across: grid.cols().div_ceil(TILE), down: grid.rows().div_ceil(TILE) }
+        asked
     }
 
-    pub fn count(&self) -> usize {
-        self.across * self.down
+    /// Values of every group (sensors of the group x its bands) as power at the readings' sensors.
+    pub fn scatter(&self, sensors: &[Site], values: &[Array2<f64>]) -> Array2<f64> {
+        let number: std::collections::HashMap<[u64; 2], usize> =
+            sensors.iter().enumerate().map(|(s, site)| (site.bits(), s)).collect();
+        let mut power = Array2::from_elem((sensors.len(), self.bands), f64::NAN);
+        for (group, values) in self.groups.iter().zip(values) {
+            for (i, site) in group.sites.iter().enumerate() {
+                let Some(&sensor) = number.get(&site.bits()) else { continue };
+                for (k, &band) in group.bands.iter().enumerate() {
+                    power[[sensor, band]] = self.power(values[[i, k]]);
+                }
+            }
+        }
+        power
     }
 
-    pub fn cells(&self, tile: usize) -> Vec<Cell> {
-        let (row, col) = (tile / self.across * TILE, tile % self.across * TILE);
-        let rows = row..(row + TILE).min(self.grid.rows());
-        let cols = col..(col + TILE).min(self.grid.cols());
-        rows.flat_map(|r| cols.clone().map(move |c| Cell::new(r, c))).collect()
+    /// Variance of all values.
+    pub fn variance(&self) -> f64 {
+        let values = || self.groups.iter().flat_map(|g| g.values.iter());
+        let count = values().count().max(1) as f64;
+        let mean = values().sum::<f64>() / count;
+        values().map(|v| (v - mean).powi(2)).sum::<f64>() / count
+    }
+
+    /// A value of the working domain as power.
+    pub fn power(&self, value: f64) -> f64 {
+        self.link.map_or(value.max(0.0), |link| link.inverse(value))
+    }
+
+    pub fn save(&self, archive: &mut Archive) {
+        archive.put_number("link", self.link.map_or(f64::NAN, |link| link.offset()));
+        archive.put_whole("groups", [self.groups.len()]);
+        archive.put_whole("bands", [self.bands]);
+        for (g, group) in self.groups.iter().enumerate() {
+            archive.put_whole(&format!("bands_{g}"), group.bands.iter().copied());
+            archive.put_sites(&format!("sites_{g}"), &group.sites);
+            archive.put_matrix(&format!("values_{g}"), &group.values);
+            archive.put_vector(&format!("share_{g}"), &group.share);
+            archive.put_vector(&format!("stated_{g}"), &group.stated);
+        }
+    }
+
+    pub fn load(archive: &Archive, bands: usize) -> Result<Self, InputError> {
+        let offset = archive.number("link")?;
+        if offset < 0.0 || offset.is_infinite() {
+            return Err(damaged("link", "is negative"));
+        }
+        let link = (!offset.is_nan()).then(|| Link::new(offset));
+        let count = archive.count("groups")?;
+        let mut seen = vec![false; bands];
+        let mut groups = Vec::new();
+        for g in 0..count.min(bands) {
+            let group = Group {
+                bands: archive.whole(&format!("bands_{g}"))?,
+                sites: archive.sites(&format!("sites_{g}"))?,
+                values: archive.matrix(&format!("values_{g}"))?,
+                share: archive.finite(&format!("share_{g}"))?,
+                stated: archive.finite(&format!("stated_{g}"))?,
+            };
+            let sensors = group.sites.len();
+            let fits = sensors > 0
+                && group.values.dim() == (sensors, group.bands.len())
+                && group.values.iter().all(|v| v.is_finite())
+                && group.share.len() == sensors
+                && group.stated.len() == sensors
+                && group.share.iter().chain(&group.stated).all(|v| *v >= 0.0);
+            let fresh = group.bands.iter().all(|&b| {
+                b < bands && !std::mem::replace(&mut seen[b], true)
+            });
+            if !fits || !fresh {
+                return Err(damaged(&format!("values_{g}"), "does not fit the others"));
+            }
+            groups.push(group);
+        }
+        if !seen.iter().all(|s| *s) {
+            return Err(damaged("groups", "does not hold every band"));
+        }
+        Ok(Self { link, groups, bands })
     }
 }

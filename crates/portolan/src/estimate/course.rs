@@ -1,11 +1,12 @@
 //! The course of a descent: how rates fall, when it stops, and what it says when it diverges.
 
-use super::{OptionSpec, Progress};
+use super::OptionSpec;
 use crate::error::EstimateError;
+use crate::progress::Progress;
 
 /// How the learning rates go from the first iteration to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Schedule {
+pub enum Schedule {
     /// As given, throughout: the paper's.
     Constant,
     /// Half a cosine down to a hundredth.

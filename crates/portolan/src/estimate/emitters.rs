@@ -11,23 +11,21 @@ use crate::unmix::{UnmixOptions, Unmixed, count, count_exact, count_levels, unmi
 pub(super) fn start_factors<'a>(
     readings: &Readings,
     context: &Context<'a>,
-) -> Result<Option<&'a Factors>, InputError> {
+) -> Result<Option<(Grid, &'a Factors)>, InputError> {
     let Some(start) = context.start else { return Ok(None) };
     let wrong = |what: String| Err(InputError::Request(format!("the map to start from {what}")));
     let Some(factors) = start.factors() else {
         return wrong("holds no SLFs and PSDs: make it with field, unn or btd".into());
     };
-    let size =
-        |grid: Grid| format!("{} x {} cells of {} m", grid.rows(), grid.cols(), grid.cell_m());
-    let (grid, bands) = (readings.grid(), readings.bands());
-    if start.grid() != grid {
-        return wrong(format!("has {}, the readings {}", size(start.grid()), size(grid)));
+    let bands = readings.bands();
+    if let Some(sensor) = readings.sites().iter().position(|s| start.grid().cell_at(*s).is_none()) {
+        return wrong(format!("does not cover sensor {sensor}"));
     }
     if start.bands() != bands {
         return wrong(format!("has {} bands, the readings have {bands}", start.bands()));
     }
-    if start.freq_hz().zip(readings.freq_hz()).is_some_and(|(a, b)| a != b) {
-        return wrong("has other frequencies than the readings".into());
+    if !start.labels().agrees(readings.labels()) {
+        return wrong("has other frequencies or labels than the readings".into());
     }
     if factors.slf.iter().any(|v| v.is_nan()) {
         return wrong("has unknown cells".into());
@@ -37,7 +35,7 @@ pub(super) fn start_factors<'a>(
             "has {} emitters, but {asked} are asked for: leave the number out, a start has its own",
             factors.psd.nrows()
         )),
-        _ => Ok(Some(factors)),
+        _ => Ok(Some((start.grid(), factors))),
     }
 }
 
@@ -49,7 +47,7 @@ pub(super) fn number_of_emitters(
 ) -> Result<usize, EstimateError> {
     let (sensors, bands) = (readings.sensors(), readings.bands());
     let asked = match start_factors(readings, context)? {
-        Some(factors) => Emitters::Count(factors.psd.nrows()),
+        Some((_, factors)) => Emitters::Count(factors.psd.nrows()),
         None => context.emitters,
     };
     match asked {
@@ -63,7 +61,9 @@ pub(super) fn number_of_emitters(
         }
         Emitters::Count(emitters) => Ok(emitters),
         Emitters::Auto => Ok(match readings.values() {
-            Values::Power(power) => count(power, context.seed)?,
+            Values::Power(_) => {
+                count(&readings.power_or_floor(), readings.floored_link(), context.seed)?
+            }
             Values::Levels { levels, quantiser } => count_levels(levels, quantiser, context.seed)?,
         }
         .emitters),
@@ -88,7 +88,7 @@ pub(super) fn unmix_readings(
 ) -> Result<Unmixed, EstimateError> {
     let options = UnmixOptions { floor: Some(offset), ..UnmixOptions::default() };
     match readings.values() {
-        Values::Power(power) => unmix(power, emitters, &options, seed),
+        Values::Power(_) => unmix(&readings.power_or_floor(), emitters, &options, seed),
         Values::Levels { levels, quantiser } => {
             unmix_levels(levels, quantiser, emitters, &options, seed)
         }

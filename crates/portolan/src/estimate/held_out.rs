@@ -6,11 +6,11 @@
 use ndarray::Array2;
 
 use crate::likelihood::Probit;
-use crate::link::{DB_PER_NEPER, Link};
+use crate::link::{DB_PER_LN, Link, quiet_offset};
 use crate::readings::{Readings, Values};
 use crate::unmix::{Bounds, judge};
 
-/// Deviation that shadowing between sensors adds to a level's own noise, in nepers.
+/// Deviation that shadowing between sensors adds to a level's own noise, in ln power.
 const UNSEEN: f64 = 0.5;
 /// A single sensor or entry moves a comparison by no more than this: a few wild ones must not
 /// decide.
@@ -22,6 +22,8 @@ pub(super) struct Judge<'a> {
     /// Sensors x bands; levels as the power they stand for; NaN = gap.
     power: Array2<f64>,
     link: Link,
+    /// No prediction counts as less: one of nothing at all would be infinitely wrong.
+    floor: f64,
     bounds: Option<Bounds>,
     probit: Option<Probit>,
 }
@@ -34,14 +36,17 @@ impl<'a> Judge<'a> {
                 (quantiser.link(), None, Some(Probit::widened(quantiser, UNSEEN)))
             }
             Values::Power(power) => {
-                let (link, bounds) = judge(&power.iter().copied().collect::<Vec<_>>());
+                let powers = power.iter().copied().collect::<Vec<_>>();
+                let (link, bounds) = judge(&powers, readings.scale().link());
                 (link, bounds, None)
             }
         };
-        Self { readings, power, link, bounds, probit }
+        let floor =
+            if link.offset() > 0.0 { 0.0 } else { quiet_offset(power.iter().copied()) };
+        Self { readings, power, link, floor, bounds, probit }
     }
 
-    /// Squared error in nepers; None where there is no reading.
+    /// Squared error in ln power; None where there is no reading.
     fn squared(&self, sensor: usize, band: usize, prediction: f64) -> Option<f64> {
         let reading = self.power[[sensor, band]];
         if reading.is_nan() {
@@ -49,6 +54,7 @@ impl<'a> Judge<'a> {
         }
         let entry = sensor * self.power.ncols() + band;
         let aim = self.bounds.as_ref().map_or(reading, |b| b.nearest(entry, prediction));
+        let prediction = prediction.max(self.floor);
         Some((self.link.apply(prediction) - self.link.apply(aim)).powi(2))
     }
 
@@ -96,15 +102,7 @@ impl Losses {
     pub fn rmse_db(&self) -> f64 {
         match self.entries {
             0 => f64::INFINITY,
-            entries => DB_PER_NEPER * (self.squares / entries as f64).sqrt(),
-        }
-    }
-
-    /// Mean over the sensors; infinite without any.
-    pub fn mean(&self) -> f64 {
-        match self.sensors.len() {
-            0 => f64::INFINITY,
-            count => self.sensors.iter().sum::<f64>() / count as f64,
+            entries => DB_PER_LN * (self.squares / entries as f64).sqrt(),
         }
     }
 
@@ -126,12 +124,12 @@ pub(super) fn gain(first: &[f64], second: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grid::{Cell, Grid};
+    use crate::scale::Scale;
+    use crate::site::Site;
 
     fn readings(power: Array2<f64>) -> Readings {
-        let grid = Grid::new(8, 8, 1.0).unwrap();
-        let cells = (0..power.nrows()).map(|i| Cell::new(i, i)).collect();
-        Readings::new(grid, cells, Values::Power(power)).unwrap()
+        let sites = (0..power.nrows()).map(|i| Site::new(i as f64, i as f64)).collect();
+        Readings::new(sites, Values::Power(power), Scale::paper()).unwrap()
     }
 
     #[test]

@@ -1,102 +1,182 @@
 //! Linear interpolation over Delaunay triangles; outside the hull the nearest sensor.
 
-use delaunator::{Point, triangulate};
+use delaunator::{EMPTY, Point, triangulate};
 
-use super::bands::{Group, Prepared, SCALE_OPTIONS, Scale};
-use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
+use super::bands::{DOMAIN_OPTIONS, Domain, Group};
+use super::interpolated::{self, Interpolated};
+use super::{Context, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Neighbours;
-use crate::grid::{Cell, Grid};
+use crate::model::{Archive, Model};
+use crate::progress::Progress;
 use crate::readings::Readings;
+use crate::site::{Region, Site};
 
-pub(super) const OPTIONS: &[&[OptionSpec]] = &[SCALE_OPTIONS];
+pub(super) const OPTIONS: &[&[OptionSpec]] = &[DOMAIN_OPTIONS];
+pub(super) const KIND: &str = "linear";
 
-struct Linear {
-    scale: Scale,
+/// Linear over Delaunay triangles, nearest outside the hull.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Linear {
+    /// The domain in which values are linear.
+    pub domain: Domain,
 }
 
-pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
-    Ok(Box::new(Linear { scale: Scale::from_options(options)? }))
+pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
+    Ok(Box::new(Linear { domain: Domain::from_options(options)? }))
 }
 
-impl Estimator for Linear {
-    fn estimate(
+impl Method for Linear {
+    fn fit(
         &self,
         readings: &Readings,
         _context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<Estimate, EstimateError> {
-        let grid = readings.grid();
-        let prepared = Prepared::new(readings, self.scale);
-        let map = prepared.map_by_tiles(
-            readings,
-            progress,
-            |group| Ok(corners(grid, group)),
-            |corners, group, cells, out| {
-                for (cell, spectrum) in cells.iter().zip(out.chunks_mut(group.bands.len())) {
-                    for (sensor, share) in corners[grid.index(*cell)] {
-                        let values = group.values.row(sensor);
-                        spectrum.iter_mut().zip(values).for_each(|(s, v)| *s += share * v);
-                    }
-                }
-                Ok(())
-            },
-        )?;
-        Ok(Estimate::new(map))
+    ) -> Result<Model, EstimateError> {
+        Interpolated::fit(Surface, self.domain, readings, progress)
     }
 }
 
-/// Three sensors and their shares for every cell.
-fn corners(grid: Grid, group: &Group) -> Vec<[(usize, f64); 3]> {
-    let points: Vec<Point> =
-        group.cells.iter().map(|c| Point { x: c.row as f64, y: c.col as f64 }).collect();
-    let mut corners = vec![None; grid.cells()];
-    for triangle in triangulate(&points).triangles.chunks_exact(3) {
-        paint(grid, &points, triangle, &mut corners);
-    }
-    let index = Neighbours::new(grid, &group.cells);
-    let mut found = Vec::new();
-    corners
-        .into_iter()
-        .enumerate()
-        .map(|(i, inside)| {
-            inside.unwrap_or_else(|| {
-                let Cell { row, col } = grid.cell(i);
-                index.nearest(row as f64, col as f64, 1, &mut found);
-                [(found[0].1, 1.0), (found[0].1, 0.0), (found[0].1, 0.0)]
-            })
-        })
-        .collect()
+pub(super) struct Surface;
+
+/// Triangles over the sensors of a group.
+pub(super) struct Mesh {
+    index: Neighbours,
+    /// Three sensors each.
+    triangles: Vec<[usize; 3]>,
+    /// The triangles that overlap each square of a lattice, square by square.
+    overlapping: Vec<usize>,
+    start: Vec<usize>,
+    region: Region,
+    across: usize,
+    side: f64,
 }
 
-/// Writes the barycentric shares of one triangle into every cell it covers.
-fn paint(
-    grid: Grid,
-    points: &[Point],
-    triangle: &[usize],
-    corners: &mut [Option<[(usize, f64); 3]>],
-) {
-    let [a, b, c] = [0, 1, 2].map(|i| &points[triangle[i]]);
-    let area = (b.x - a.x) * (c.y - a.y) - (c.x - a.x) * (b.y - a.y);
-    if area == 0.0 {
-        return;
-    }
-    let span = |f: fn(&Point) -> f64| {
-        let (low, high) = (f(a).min(f(b)).min(f(c)), f(a).max(f(b)).max(f(c)));
-        low as usize..=high as usize
-    };
-    for row in span(|p| p.x) {
-        for col in span(|p| p.y) {
-            let (x, y) = (row as f64, col as f64);
-            let share_b = ((x - a.x) * (c.y - a.y) - (c.x - a.x) * (y - a.y)) / area;
-            let share_c = ((b.x - a.x) * (y - a.y) - (x - a.x) * (b.y - a.y)) / area;
-            let share_a = 1.0 - share_b - share_c;
-            // A cell on an edge belongs to both triangles and gets the same value from either.
-            if share_a.min(share_b).min(share_c) >= -1e-12 {
-                let shares = [share_a, share_b, share_c];
-                corners[grid.index(Cell::new(row, col))] =
-                    Some([0, 1, 2].map(|i| (triangle[i], shares[i])));
+/// Coordinates in steps of about a micrometre from the low corner: which triangles there are must
+/// not depend on where on Earth the survey lies.
+fn snapped(sites: &[Site], low: Site) -> Vec<Point> {
+    const STEP: f64 = 1.0 / (1 << 20) as f64;
+    let snap = |x: f64| (x / STEP).round() * STEP;
+    let point = |s: &Site| Point { x: snap(s.x_m - low.x_m), y: snap(s.y_m - low.y_m) };
+    sites.iter().map(point).collect()
+}
+
+impl Mesh {
+    fn new(sites: &[Site]) -> Self {
+        let region = Region::around(sites).expect("a group has sensors");
+        let found = triangulate(&snapped(sites, region.low)).triangles;
+        let triangles: Vec<[usize; 3]> = found
+            .chunks_exact(3)
+            .filter(|t| t.iter().all(|s| *s != EMPTY))
+            .map(|t| [t[0], t[1], t[2]])
+            .collect();
+        let extent = region.width_m().max(region.height_m()).max(f64::MIN_POSITIVE);
+        // About as many squares as triangles.
+        let across = ((triangles.len() as f64).sqrt().ceil() as usize).clamp(1, 4096);
+        let side = extent / across as f64;
+        let mut mesh = Self {
+            index: Neighbours::new(sites),
+            overlapping: Vec::new(),
+            start: vec![0; across * across + 1],
+            triangles,
+            region,
+            across,
+            side,
+        };
+        let spans: Vec<_> = mesh.triangles.iter().map(|t| mesh.span(t.map(|s| sites[s]))).collect();
+        for [rows, cols] in &spans {
+            for row in rows.0..=rows.1 {
+                (cols.0..=cols.1).for_each(|col| mesh.start[row * across + col + 1] += 1);
             }
         }
+        (1..mesh.start.len()).for_each(|i| mesh.start[i] += mesh.start[i - 1]);
+        let mut next = mesh.start.clone();
+        mesh.overlapping = vec![0; mesh.start[across * across]];
+        for (t, [rows, cols]) in spans.iter().enumerate() {
+            for row in rows.0..=rows.1 {
+                for col in cols.0..=cols.1 {
+                    let slot = &mut next[row * across + col];
+                    mesh.overlapping[*slot] = t;
+                    *slot += 1;
+                }
+            }
+        }
+        mesh
+    }
+
+    fn square(&self, x: f64) -> usize {
+        ((x / self.side).max(0.0) as usize).min(self.across - 1)
+    }
+
+    /// First and last square along x and along y that some places touch.
+    fn span(&self, sites: [Site; 3]) -> [(usize, usize); 2] {
+        let around = Region::around(&sites).expect("three places");
+        let low = self.region.low;
+        let x = |s: Site| self.square(s.x_m - low.x_m);
+        let y = |s: Site| self.square(s.y_m - low.y_m);
+        [(x(around.low), x(around.high)), (y(around.low), y(around.high))]
+    }
+
+    /// Three sensors and their shares at a place.
+    fn corners(&self, sites: &[Site], at: Site, found: &mut Vec<(f64, usize)>) -> [(usize, f64); 3] {
+        let low = self.region.low;
+        let square = self.square(at.x_m - low.x_m) * self.across + self.square(at.y_m - low.y_m);
+        let near = &self.overlapping[self.start[square]..self.start[square + 1]];
+        for &t in near {
+            if let Some(shares) = shares(self.triangles[t].map(|s| sites[s]), at) {
+                return [0, 1, 2].map(|i| (self.triangles[t][i], shares[i]));
+            }
+        }
+        self.index.nearest(at, 1, found);
+        [(found[0].1, 1.0), (found[0].1, 0.0), (found[0].1, 0.0)]
+    }
+}
+
+/// Barycentric shares of a place inside a triangle; None outside. A place on an edge belongs to
+/// both triangles and gets the same value from either.
+fn shares([a, b, c]: [Site; 3], at: Site) -> Option<[f64; 3]> {
+    let cross = |p: Site, q: Site| {
+        (p.x_m - a.x_m) * (q.y_m - a.y_m) - (q.x_m - a.x_m) * (p.y_m - a.y_m)
+    };
+    let area = cross(b, c);
+    if area == 0.0 {
+        return None;
+    }
+    let (share_b, share_c) = (cross(at, c) / area, cross(b, at) / area);
+    let share_a = 1.0 - share_b - share_c;
+    (share_a.min(share_b).min(share_c) >= -1e-9).then_some([share_a, share_b, share_c])
+}
+
+impl interpolated::Surface for Surface {
+    type State = Mesh;
+
+    const KIND: &'static str = KIND;
+
+    fn prepare(&self, group: &Group) -> Result<Mesh, EstimateError> {
+        Ok(Mesh::new(&group.sites))
+    }
+
+    fn evaluate(
+        &self,
+        mesh: &Mesh,
+        group: &Group,
+        _near: Option<&[usize]>,
+        at: &[Site],
+        out: &mut [f64],
+    ) -> Result<(), EstimateError> {
+        let mut found = Vec::new();
+        for (site, spectrum) in at.iter().zip(out.chunks_mut(group.bands.len())) {
+            for (sensor, share) in mesh.corners(&group.sites, *site, &mut found) {
+                let values = group.values.row(sensor);
+                spectrum.iter_mut().zip(values).for_each(|(s, v)| *s += share * v);
+            }
+        }
+        Ok(())
+    }
+
+    fn save(&self, _archive: &mut Archive) {}
+
+    fn load(_archive: &Archive) -> Result<Self, EstimateError> {
+        Ok(Self)
     }
 }

@@ -1,5 +1,4 @@
-//! Estimators: from readings to a map. The trait, the register of methods, progress and cancel;
-//! one file per method.
+//! Methods: from readings to a model. The trait, the register of methods, one file per method.
 
 mod auto;
 mod bands;
@@ -8,25 +7,45 @@ mod course;
 mod dgm;
 mod emitters;
 mod field;
+mod folds;
 mod held_out;
 mod idw;
+mod interpolated;
 mod kriging;
 mod linear;
+mod load;
 mod naive_unn;
 mod nearest;
 mod options;
 mod oracle;
-mod progress;
 mod register;
 mod thin_plate;
 mod unn;
 
+pub use auto::Auto;
+pub use bands::Domain;
+pub use btd::Btd;
+pub use course::Schedule;
+pub use dgm::{Dgm, DgmStart};
+pub use field::Field;
+pub use folds::{Split, folds};
+pub use idw::Idw;
+pub use kriging::Kriging;
+pub use linear::Linear;
+pub(crate) use load::load;
+pub use naive_unn::{NaiveSize, NaiveUnn};
+pub use nearest::Nearest;
 pub use options::{OptionSpec, Options};
-pub use progress::Progress;
-pub use register::{Method, build, method, methods};
+pub use oracle::Oracle;
+pub use register::{Registered, build, method, methods};
+pub use thin_plate::ThinPlate;
+pub use unn::{Imitation, Unn, UnnStart};
 
 use crate::error::EstimateError;
+use crate::grid::Grid;
 use crate::map::RadioMap;
+use crate::model::Model;
+use crate::progress::Progress;
 use crate::readings::Readings;
 
 /// How many emitters to assume.
@@ -35,58 +54,44 @@ pub enum Emitters {
     /// Chosen from the readings.
     #[default]
     Auto,
+    /// This many.
     Count(usize),
 }
 
 /// What every method is told beside its own options.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Context<'a> {
+    /// How many emitters to assume, for the methods that tell them apart.
     pub emitters: Emitters,
+    /// Seed of everything random.
     pub seed: u64,
-    /// The true map, for the methods that need it ([`Method::needs_truth`]); no other looks at it.
+    /// The grid of the methods that live on one; where absent, the readings' own or one around
+    /// the sensors.
+    pub grid: Option<Grid>,
+    /// The true map, for the methods that need it ([`Registered::needs_truth`]); no other looks at
+    /// it.
     pub truth: Option<&'a RadioMap>,
     /// An earlier estimate of the same area to start from, factored, for the methods that can
-    /// ([`Method::takes_start`]); no other looks at it.
+    /// ([`Registered::takes_start`]); no other looks at it.
     pub start: Option<&'a RadioMap>,
 }
 
-/// A map made from readings, and how it came about.
-#[derive(Clone, Debug)]
-pub struct Estimate {
-    pub map: RadioMap,
-    /// Iterations of the fit; 0 for closed-form methods.
-    pub iterations: usize,
-    /// Final value of what was minimised, where something was.
-    pub loss: Option<f64>,
-    /// Loss before every iteration, where there were iterations.
-    pub loss_trace: Vec<f64>,
-    /// What the fit found out: hyperparameters and the like, for people and for `--json`.
-    pub fitted: Vec<(&'static str, f64)>,
-    /// What the user should know: neighbourhoods used, bands that could not be fitted.
-    pub notes: Vec<String>,
-}
-
-impl Estimate {
-    pub fn new(map: RadioMap) -> Self {
-        Self {
-            map,
-            iterations: 0,
-            loss: None,
-            loss_trace: Vec::new(),
-            fitted: Vec::new(),
-            notes: Vec::new(),
-        }
+impl Context<'_> {
+    /// The grid for a method that lives on one.
+    fn grid_for(&self, readings: &Readings) -> Result<Grid, crate::error::InputError> {
+        self.grid.map_or_else(|| readings.grid_or_default(), Ok)
     }
 }
 
-/// A method with its options set, ready to make maps.
-pub trait Estimator: Sync {
-    fn estimate(
+/// A method with its options set, ready to fit.
+pub trait Method: Send + Sync {
+    /// Fits the method to readings.
+    fn fit(
         &self,
         readings: &Readings,
         context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<Estimate, EstimateError>;
+    ) -> Result<Model, EstimateError>;
 }
 
 #[cfg(test)]

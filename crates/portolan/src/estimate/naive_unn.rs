@@ -5,18 +5,22 @@
 use fearless_simd::{Level, dispatch};
 use ndarray::Array3;
 
-use super::bands::{OFFSET, Scale};
+use super::bands::{Domain, OFFSET};
+use super::btd::gridded_model;
 use super::course::{Course, Schedule, TOLERANCE};
 use super::unn::fit::add_penalty;
 use super::unn::misfit::ln;
 use super::unn::start::{Draw, random_network};
-use super::unn::{DECODER_OPTIONS, shape_from_options};
-use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
+use super::unn::{DECODER_OPTIONS, load_shape, save_shape, shape_from_options};
+use super::{Context, Method, OptionSpec, Options};
 use crate::adam::Adam;
 use crate::decoder::{Decoder, Output, Readout, Shape, Workspace};
 use crate::error::{EstimateError, InputError};
+use crate::grid::Grid;
 use crate::likelihood::{Likelihood, Probit, SquaredError};
-use crate::map::RadioMap;
+use crate::link::Link;
+use crate::model::{Archive, DrawnGrid, Drawing, Model, Report, damaged};
+use crate::progress::Progress;
 use crate::readings::{Readings, Values};
 use crate::simulate::stream;
 
@@ -39,28 +43,64 @@ const OWN: &[OptionSpec] = &[
 ];
 pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN, DECODER_OPTIONS];
 
+pub(super) const KIND: &str = "naive_unn";
+
 /// The parameters of the paper's factored decoder.
 const BUDGET: usize = 1080;
 
+/// How large the network is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Size {
+pub enum NaiveSize {
+    /// So many channels.
     Channels(usize),
     /// As many channels as this number of parameters allows.
     Parameters(usize),
 }
 
-struct NaiveUnn {
-    shape: Shape,
-    size: Size,
-    draw: Draw,
-    course: Course,
-    rate: f64,
-    lambda_latent: f64,
-    lambda_network: f64,
-    scale: Scale,
+/// One untrained decoder that draws every band, without emitters: the paper's baseline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NaiveUnn {
+    /// The decoder; its channels and outputs follow from `size` and the readings.
+    pub shape: Shape,
+    /// How large it is.
+    pub size: NaiveSize,
+    /// It begins uniform in (-1, 1) instead of as Glorot and Bengio have it.
+    pub uniform_start: bool,
+    /// Most iterations.
+    pub iterations: usize,
+    /// Stop once the loss changes relatively less; 0 = never.
+    pub tolerance: f64,
+    /// How the learning rate falls.
+    pub schedule: Schedule,
+    /// Learning rate.
+    pub rate: f64,
+    /// Weight of the latent's squared norm.
+    pub lambda_latent: f64,
+    /// Weight of the network's squared norm.
+    pub lambda_network: f64,
+    /// The a of ln(x + a); from the unit where absent.
+    pub offset: Option<f64>,
 }
 
-pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
+impl Default for NaiveUnn {
+    fn default() -> Self {
+        Self {
+            shape: Shape { output: Output::Sigmoid, ..Shape::default() },
+            size: NaiveSize::Parameters(BUDGET),
+            uniform_start: false,
+            iterations: 300,
+            tolerance: 0.0,
+            schedule: Schedule::Cosine,
+            rate: 0.05,
+            lambda_latent: 1e-3,
+            lambda_network: 1e-4,
+            offset: None,
+        }
+    }
+}
+
+pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
+    let usual = NaiveUnn::default();
     let weight = |name: &str, default: f64| -> Result<f64, InputError> {
         Ok(options.number(name, 0.0..f64::INFINITY)?.unwrap_or(default))
     };
@@ -70,37 +110,36 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
         (Some(_), Some(_)) => {
             return Err(options.wrong("parameters", "give parameters or channels, not both"));
         }
-        (Some(channels), None) => Size::Channels(channels),
-        (None, budget) => Size::Parameters(budget.unwrap_or(BUDGET)),
+        (Some(channels), None) => NaiveSize::Channels(channels),
+        (None, budget) => budget.map_or(usual.size, NaiveSize::Parameters),
     };
-    let draws = [("uniform", Draw::Uniform), ("xavier", Draw::Xavier)];
     let rates = f64::MIN_POSITIVE..f64::INFINITY;
     Ok(Box::new(NaiveUnn {
-        shape: shape_from_options(options, Output::Sigmoid)?,
+        shape: shape_from_options(options, usual.shape.output)?,
         size,
-        draw: options.choice("start", &draws)?.unwrap_or(Draw::Xavier),
-        course: Course {
-            iterations: options.count("iterations", 1..=1_000_000)?.unwrap_or(300),
-            tolerance: weight("tolerance", 0.0)?,
-            schedule: Schedule::Cosine,
-        },
-        rate: options.number("lr_network", rates)?.unwrap_or(0.05),
-        lambda_latent: weight("lambda_latent", 1e-3)?,
-        lambda_network: weight("lambda_network", 1e-4)?,
-        scale: Scale::log_from_options(options)?,
+        uniform_start: options
+            .choice("start", &[("uniform", true), ("xavier", false)])?
+            .unwrap_or(usual.uniform_start),
+        iterations: options.count("iterations", 1..=1_000_000)?.unwrap_or(usual.iterations),
+        tolerance: weight("tolerance", usual.tolerance)?,
+        rate: options.number("lr_network", rates)?.unwrap_or(usual.rate),
+        lambda_latent: weight("lambda_latent", usual.lambda_latent)?,
+        lambda_network: weight("lambda_network", usual.lambda_network)?,
+        offset: Domain::log_from_options(options)?,
+        ..usual
     }))
 }
 
 impl NaiveUnn {
     /// The shape for these readings: an output for each band, channels by the budget.
-    fn shape_for(&self, readings: &Readings) -> Result<Shape, InputError> {
-        let (rows, cols) = (readings.grid().rows(), readings.grid().cols());
+    fn shape_for(&self, readings: &Readings, grid: Grid) -> Result<Shape, InputError> {
+        let (rows, cols) = (grid.rows(), grid.cols());
         let of = |channels: usize| Shape { channels, outputs: readings.bands(), ..self.shape };
         let count =
             |channels: usize| of(channels).layout(self.shape.blocks_on(rows, cols)).parameters();
         match self.size {
-            Size::Channels(channels) => Ok(of(channels)),
-            Size::Parameters(budget) => {
+            NaiveSize::Channels(channels) => Ok(of(channels)),
+            NaiveSize::Parameters(budget) => {
                 (1..=128).rev().find(|&c| count(c) <= budget).map(of).ok_or_else(|| {
                     InputError::Request(format!(
                         "{budget} parameters are too few to draw {} bands: set parameters={} or more",
@@ -113,24 +152,27 @@ impl NaiveUnn {
     }
 }
 
-impl Estimator for NaiveUnn {
-    fn estimate(
+impl Method for NaiveUnn {
+    fn fit(
         &self,
         readings: &Readings,
         context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<Estimate, EstimateError> {
-        progress.report(0, 1)?;
-        let power = readings.power();
-        let link = self.scale.link(readings, &power).expect("the scale is logarithmic");
+    ) -> Result<Model, EstimateError> {
+        progress.check()?;
+        let grid = context.grid_for(readings)?;
+        let readings = &readings.on_grid(grid)?;
+        let power = readings.power_or_floor();
+        let link = self.offset.map_or_else(|| readings.floored_link(), Link::new);
         // The sigmoid lies in (0, 1): the brightest reading becomes 1.
         let unit = power.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
         let offset = link.offset() / unit;
-        let grid = readings.grid();
-        let decoder = Decoder::new(&self.shape_for(readings)?, grid.rows(), grid.cols(), 1)?;
-        let cells: Vec<usize> = readings.cells().iter().map(|&c| grid.index(c)).collect();
+        let shape = self.shape_for(readings, grid)?;
+        let decoder = Decoder::new(&shape, grid.rows(), grid.cols(), 1)?;
+        let cells: Vec<usize> = readings.cells(grid)?.iter().map(|&c| grid.index(c)).collect();
         let readout = decoder.readout(&cells)?;
-        let (params, latent) = random_network(&decoder, self.draw, &mut stream(context.seed, 0));
+        let draw = if self.uniform_start { Draw::Uniform } else { Draw::Xavier };
+        let (params, latent) = random_network(&decoder, draw, &mut stream(context.seed, 0));
         let mut at = Unknowns { params, latent };
         progress.fit_begins();
         // Readings band by band, as the decoder draws them.
@@ -138,44 +180,76 @@ impl Estimator for NaiveUnn {
             Values::Power(_) => {
                 let value = |x: &f64| (x / unit + offset).ln() as f32;
                 let targets: Vec<f32> = power.t().iter().map(value).collect();
-                let mut fit = Fit::new(&decoder, &readout, SquaredError::plain(), targets, offset);
+                let mut fit =
+                    NaiveFit::new(&decoder, &readout, SquaredError::plain(), targets, offset);
                 fit.descend(&mut at, self, progress)?
             }
             Values::Levels { levels, quantiser } => {
                 let probit = Probit::shifted(quantiser, unit.ln());
                 let targets: Vec<u8> = levels.t().iter().copied().collect();
-                Fit::new(&decoder, &readout, probit, targets, offset)
+                NaiveFit::new(&decoder, &readout, probit, targets, offset)
                     .descend(&mut at, self, progress)?
             }
         };
-        let mut estimate = Estimate::new(draw(readings, &decoder, &at, unit)?);
-        estimate.iterations = trace.len();
-        estimate.loss = trace.last().copied();
-        estimate.loss_trace = trace;
-        estimate.fitted.push(("parameters", decoder.parameters() as f64));
-        Ok(estimate)
+        let mut report = Report::of_descent(trace);
+        report.add_fitted(&[("parameters", decoder.parameters() as f64)]);
+        let decoded = DecodedBands { shape, params: at.params, latent: at.latent, unit };
+        Ok(gridded_model(readings, grid, decoded)?.with_report(report))
     }
 }
 
-/// The map that a network draws, in the readings' own unit.
-fn draw(
-    readings: &Readings,
-    decoder: &Decoder,
-    at: &Unknowns,
+/// What the fit found: a network with an output for every band, and its latent.
+pub(super) struct DecodedBands {
+    shape: Shape,
+    params: Vec<f32>,
+    latent: Vec<f32>,
     unit: f64,
-) -> Result<RadioMap, EstimateError> {
-    let mut workspace = decoder.workspace();
-    decoder.forward(&at.params, &at.latent, &mut workspace);
-    let (grid, bands) = (readings.grid(), readings.bands());
-    let (drawn, cells) = (workspace.slf(), grid.cells());
-    let power = Array3::from_shape_fn((grid.rows(), grid.cols(), bands), |(i, j, k)| {
-        unit * f64::from(drawn[k * cells + i * grid.cols() + j])
-    });
-    if power.iter().any(|x| !x.is_finite()) {
-        return Err(EstimateError::Numerical("the fit diverged: lower lr_network".into()));
+}
+
+impl DecodedBands {
+    pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
+        let shape = load_shape(archive)?;
+        if shape.outputs != bands {
+            return Err(damaged("shape", "does not have an output for every band").into());
+        }
+        Ok(Self {
+            shape,
+            params: archive.single("params")?,
+            latent: archive.single("latents")?,
+            unit: archive.number("unit")?,
+        })
     }
-    let frequencies = readings.freq_hz().map(<[f64]>::to_vec);
-    Ok(RadioMap::dense(grid, power)?.with_frequencies(frequencies)?)
+}
+
+impl Drawing for DecodedBands {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn draw(&self, grid: Grid) -> Result<DrawnGrid, EstimateError> {
+        let decoder = Decoder::new(&self.shape, grid.rows(), grid.cols(), 1)?;
+        if self.params.len() != decoder.parameters() || self.latent.len() != decoder.latent_len() {
+            return Err(damaged("params", "does not fit the decoder's shape").into());
+        }
+        let mut workspace = decoder.workspace();
+        decoder.forward(&self.params, &self.latent, &mut workspace);
+        let (drawn, cells) = (workspace.slf(), grid.cells());
+        let shape = (grid.rows(), grid.cols(), self.shape.outputs);
+        let power = Array3::from_shape_fn(shape, |(i, j, k)| {
+            self.unit * f64::from(drawn[k * cells + i * grid.cols() + j])
+        });
+        if power.iter().any(|x| !x.is_finite()) {
+            return Err(EstimateError::Numerical("the fit diverged: lower lr_network".into()));
+        }
+        Ok(DrawnGrid::Dense(power))
+    }
+
+    fn save(&self, archive: &mut Archive) {
+        save_shape(&self.shape, archive);
+        archive.put_single("params", &self.params);
+        archive.put_single("latents", &self.latent);
+        archive.put_number("unit", self.unit);
+    }
 }
 
 struct Unknowns {
@@ -184,7 +258,7 @@ struct Unknowns {
 }
 
 /// A decoder bound to readings: evaluates the objective and descends it without allocating.
-struct Fit<'a, L: Likelihood<f32>> {
+struct NaiveFit<'a, L: Likelihood<f32>> {
     decoder: &'a Decoder,
     readout: &'a Readout,
     likelihood: L,
@@ -199,7 +273,7 @@ struct Fit<'a, L: Likelihood<f32>> {
     level: Level,
 }
 
-impl<'a, L: Likelihood<f32>> Fit<'a, L> {
+impl<'a, L: Likelihood<f32>> NaiveFit<'a, L> {
     fn new(
         decoder: &'a Decoder,
         readout: &'a Readout,
@@ -271,7 +345,12 @@ impl<'a, L: Likelihood<f32>> Fit<'a, L> {
     ) -> Result<Vec<f64>, EstimateError> {
         let mut network = Adam::new(at.params.len());
         let mut latent = Adam::new(at.latent.len());
-        options.course.run(
+        let course = Course {
+            iterations: options.iterations,
+            tolerance: options.tolerance,
+            schedule: options.schedule,
+        };
+        course.run(
             progress,
             "lr_network",
             &mut (self, at),

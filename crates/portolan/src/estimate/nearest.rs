@@ -1,43 +1,71 @@
-//! Every cell takes the reading of its nearest sensor.
+//! Every place takes the reading of its nearest sensor.
 
-use super::bands::{Prepared, SCALE_OPTIONS, Scale};
-use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
+use super::bands::{DOMAIN_OPTIONS, Domain, Group};
+use super::interpolated::{self, Interpolated};
+use super::{Context, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Neighbours;
+use crate::model::{Archive, Model};
+use crate::progress::Progress;
 use crate::readings::Readings;
+use crate::site::Site;
 
-pub(super) const OPTIONS: &[&[OptionSpec]] = &[SCALE_OPTIONS];
+pub(super) const OPTIONS: &[&[OptionSpec]] = &[DOMAIN_OPTIONS];
+pub(super) const KIND: &str = "nearest";
 
-struct Nearest {
-    scale: Scale,
+/// The reading of the nearest sensor.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Nearest {
+    /// The domain that repeats are compared in; it does not change a reading.
+    pub domain: Domain,
 }
 
-pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
-    Ok(Box::new(Nearest { scale: Scale::from_options(options)? }))
+pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
+    Ok(Box::new(Nearest { domain: Domain::from_options(options)? }))
 }
 
-impl Estimator for Nearest {
-    fn estimate(
+impl Method for Nearest {
+    fn fit(
         &self,
         readings: &Readings,
         _context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<Estimate, EstimateError> {
-        let prepared = Prepared::new(readings, self.scale);
-        let map = prepared.map_by_tiles(
-            readings,
-            progress,
-            |group| Ok(Neighbours::new(readings.grid(), &group.cells)),
-            |index, group, cells, out| {
-                let mut found = Vec::new();
-                for (cell, spectrum) in cells.iter().zip(out.chunks_mut(group.bands.len())) {
-                    index.nearest(cell.row as f64, cell.col as f64, 1, &mut found);
-                    let values = group.values.row(found[0].1);
-                    spectrum.iter_mut().zip(values).for_each(|(s, v)| *s = *v);
-                }
-                Ok(())
-            },
-        )?;
-        Ok(Estimate::new(map))
+    ) -> Result<Model, EstimateError> {
+        Interpolated::fit(Surface, self.domain, readings, progress)
+    }
+}
+
+pub(super) struct Surface;
+
+impl interpolated::Surface for Surface {
+    type State = Neighbours;
+
+    const KIND: &'static str = KIND;
+
+    fn prepare(&self, group: &Group) -> Result<Neighbours, EstimateError> {
+        Ok(Neighbours::new(&group.sites))
+    }
+
+    fn evaluate(
+        &self,
+        index: &Neighbours,
+        group: &Group,
+        _near: Option<&[usize]>,
+        at: &[Site],
+        out: &mut [f64],
+    ) -> Result<(), EstimateError> {
+        let mut found = Vec::new();
+        for (site, spectrum) in at.iter().zip(out.chunks_mut(group.bands.len())) {
+            index.nearest(*site, 1, &mut found);
+            let values = group.values.row(found[0].1);
+            spectrum.iter_mut().zip(values).for_each(|(s, v)| *s = *v);
+        }
+        Ok(())
+    }
+
+    fn save(&self, _archive: &mut Archive) {}
+
+    fn load(_archive: &Archive) -> Result<Self, EstimateError> {
+        Ok(Self)
     }
 }

@@ -7,17 +7,20 @@ use faer::Mat;
 use ndarray::Array2;
 use rayon::prelude::*;
 
-use super::field::chart;
-use super::field::draw::{Canvas, Drawn};
+use super::field::EmitterFields;
+use super::field::area::Area;
+use super::field::draw::{Canvas, EmitterField};
 use super::field::law::{Covariates, Law, Places, Posterior, Shadow};
 use super::field::shadow::{self, Fixed, Sample};
-use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
+use super::{Context, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
-use crate::gaussian_process::{CorrelationTable, Family};
-use crate::grid::Cell;
-use crate::link::{DB_PER_NEPER, Link};
+use crate::gaussian_process::Correlation;
+use crate::link::DB_PER_LN;
 use crate::map::{Factors, RadioMap};
+use crate::model::{Model, ModelEmitter, power_shares};
+use crate::progress::Progress;
 use crate::readings::Readings;
+use crate::site::Site;
 
 const OWN: &[OptionSpec] = &[OptionSpec {
     name: "decorrelation",
@@ -29,11 +32,14 @@ pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
 /// Cells of the truth that the decorrelation is fitted to, where it is not given.
 const FITTED_CELLS: usize = 220;
 
-struct Oracle {
-    decorrelation_m: Option<f64>,
+/// Kriging told the law of every emitter: what could be had at best.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Oracle {
+    /// Decorrelation distance of the shadowing in metres; fitted to the true SLFs where absent.
+    pub decorrelation_m: Option<f64>,
 }
 
-pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
+pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
     let decorrelation_m = options.number("decorrelation", f64::MIN_POSITIVE..f64::INFINITY)?;
     Ok(Box::new(Oracle { decorrelation_m }))
 }
@@ -47,9 +53,10 @@ fn usable<'a>(
     let Some(truth) = context.truth else {
         return wrong("method oracle needs the truth: give it with --truth, or use compare");
     };
+    let off = |site: &Site| truth.grid().cell_at(*site).is_none();
     match truth.factors() {
-        _ if truth.grid() != readings.grid() || truth.bands() != readings.bands() => {
-            wrong("the oracle's truth has another grid or other bands than the readings")
+        _ if truth.bands() != readings.bands() || readings.sites().iter().any(off) => {
+            wrong("the oracle's truth does not cover the readings, or has other bands")
         }
         Some(factors) if truth.emitters().len() == factors.psd.nrows() => Ok((truth, factors)),
         _ => wrong(
@@ -58,9 +65,12 @@ fn usable<'a>(
     }
 }
 
-fn logs(factors: &Factors, cells: &[Cell]) -> Array2<f64> {
-    Array2::from_shape_fn((cells.len(), factors.psd.nrows()), |(n, r)| {
-        factors.slf[[r, cells[n].row, cells[n].col]].max(f64::MIN_POSITIVE).ln()
+/// Logarithms of the true SLFs in the cells of some places, places x emitters.
+fn logs(truth: &RadioMap, factors: &Factors, sites: &[Site]) -> Array2<f64> {
+    Array2::from_shape_fn((sites.len(), factors.psd.nrows()), |(n, r)| {
+        let cell = truth.grid().cell_at(sites[n]);
+        let value = cell.map_or(0.0, |cell| factors.slf[[r, cell.row, cell.col]]);
+        value.max(f64::MIN_POSITIVE).ln()
     })
 }
 
@@ -69,49 +79,51 @@ fn place(truth: &RadioMap, r: usize) -> Places {
 }
 
 /// The likeliest decorrelation of the true SLFs, all emitters together.
-fn fitted_decorrelation(truth: &RadioMap, factors: &Factors, law: &Law) -> f64 {
+fn fitted_decorrelation(truth: &RadioMap, factors: &Factors, area: &Area, law: &Law) -> f64 {
     let grid = truth.grid();
     let count = grid.cells().min(FITTED_CELLS);
-    let cells: Vec<Cell> = (0..count).map(|i| grid.cell(i * grid.cells() / count)).collect();
-    let samples: Vec<Sample> = logs(factors, &cells)
+    let cells = (0..count).map(|i| grid.cell(i * grid.cells() / count));
+    let sites: Vec<Site> = cells.map(|cell| grid.site(cell)).collect();
+    let samples: Vec<Sample> = logs(truth, factors, &sites)
         .columns()
         .into_iter()
         .enumerate()
         .map(|(r, values)| {
-            let noise = vec![0.0; cells.len()];
+            let noise = vec![0.0; sites.len()];
             Sample { values: values.to_vec(), noise, places: place(truth, r) }
         })
         .collect();
     let fixed = Fixed::default();
-    shadow::fit(grid, law, &cells, &samples, fixed, shadow::usual(grid, fixed)).decorrelation_m
+    shadow::fit(area, law, &sites, &samples, fixed, shadow::usual(area, fixed)).decorrelation_m
 }
 
-impl Estimator for Oracle {
-    fn estimate(
+impl Method for Oracle {
+    fn fit(
         &self,
         readings: &Readings,
         context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<Estimate, EstimateError> {
-        progress.report(0, 1)?;
-        let grid = readings.grid();
+    ) -> Result<Model, EstimateError> {
+        progress.check()?;
         let (truth, factors) = usable(readings, context)?;
-        let cells = readings.cells();
-        let logs = logs(factors, cells);
+        let area = Area::of(readings);
+        let sites = readings.sites();
+        let logs = logs(truth, factors, sites);
         // Universal kriging: nothing is assumed of level and exponent.
-        let law = Law { exponent_sd: 1e3, level_sd: 1e3, ..Law::new(grid, 0.0) };
-        let decorrelation_m =
-            self.decorrelation_m.unwrap_or_else(|| fitted_decorrelation(truth, factors, &law));
-        let table = CorrelationTable::new(grid, Family::Exponential, decorrelation_m);
-        let known: Vec<(Places, Posterior, Shadow)> = (0..logs.ncols())
+        let law = Law { exponent_sd: 1e3, level_sd: 1e3, ..Law::new(&area, 0.0) };
+        let decorrelation_m = self
+            .decorrelation_m
+            .unwrap_or_else(|| fitted_decorrelation(truth, factors, &area, &law));
+        let correlations = Correlation::exponential(decorrelation_m).matrix(sites);
+        let known: Vec<(EmitterField, ModelEmitter)> = (0..logs.ncols())
             .into_par_iter()
             .map(|r| {
                 let places = place(truth, r);
-                let losses: Mat<f64> = law.losses(grid, &places.at, cells);
+                let losses: Mat<f64> = law.losses(&places.at, sites);
                 let values = logs.column(r).to_vec();
+                let noise = vec![0.0; sites.len()];
                 let krige = |sill: f64| {
-                    let noise = vec![0.0; cells.len()];
-                    let covariates = Covariates::new(&table, cells, sill, &noise)?;
+                    let covariates = Covariates::new(&correlations, sill, &noise)?;
                     Some(Posterior::new(covariates, &law, &places, &losses, &values))
                 };
                 let failed = || {
@@ -121,35 +133,39 @@ impl Estimator for Oracle {
                 let trend = unit.mean_trend(&losses);
                 let squares: f64 =
                     values.iter().zip(&trend).zip(&unit.pull).map(|((v, t), p)| (v - t) * p).sum();
-                let sill = (squares / cells.len().saturating_sub(2).max(1) as f64).max(1e-12);
+                let sill = (squares / sites.len().saturating_sub(2).max(1) as f64).max(1e-12);
                 let posterior = krige(sill).ok_or_else(failed)?;
-                Ok((places, posterior, Shadow { decorrelation_m, sill }))
+                let emitter = ModelEmitter {
+                    at: places.at[0],
+                    at_se_m: None,
+                    exponent: Some(posterior.exponent()),
+                    psd: factors.psd.row(r).to_vec(),
+                    power_share: 0.0,
+                };
+                let field = EmitterField {
+                    law,
+                    shadow: Shadow { decorrelation_m, sill },
+                    places: places.at,
+                    weights: posterior.weights,
+                    trends: posterior.trends,
+                    values,
+                    noise,
+                };
+                Ok((field, emitter))
             })
             .collect::<Result<_, EstimateError>>()?;
-        let noise = vec![0.0; cells.len()];
-        let columns: Vec<Vec<f64>> = logs.columns().into_iter().map(|c| c.to_vec()).collect();
-        let drawn: Vec<Drawn<'_>> = known
-            .iter()
-            .zip(&columns)
-            .map(|((places, posterior, shadow), values)| Drawn {
-                law,
-                shadow: *shadow,
-                places,
-                posterior,
-                values,
-                noise: &noise,
-            })
-            .collect();
-        let canvas = Canvas { grid, sensors: cells, table: &table, neighbours: None };
-        let fields = canvas.fields(&drawn, progress)?;
-        let link = Link::choose(readings.power().iter().copied(), readings.entries());
-        let map = chart(readings, &fields, &factors.psd, &Array2::zeros(factors.psd.dim()), link)?;
-        let exponents = known.iter().map(|k| k.1.exponent()).collect();
-        let map = map.with_emitters(truth.emitters().to_vec()).with_exponents(exponents)?;
-        let mut estimate = Estimate::new(map);
-        let sill = known.iter().map(|k| k.2.sill).sum::<f64>() / known.len() as f64;
-        estimate.fitted =
-            vec![("decorrelation_m", decorrelation_m), ("shadow_db", DB_PER_NEPER * sill.sqrt())];
-        Ok(estimate)
+        let (fields, mut emitters): (Vec<_>, Vec<_>) = known.into_iter().unzip();
+        let shares = power_shares(&logs.mapv(f64::exp).reversed_axes(), &factors.psd);
+        emitters.iter_mut().zip(shares).for_each(|(e, share)| e.power_share = share);
+        let sill = fields.iter().map(|f| f.shadow.sill).sum::<f64>() / fields.len() as f64;
+        let canvas = Canvas::new(sites.to_vec(), fields, None)?;
+        let unsure = Array2::zeros(factors.psd.dim());
+        let noise = vec![0.0; readings.bands()];
+        let fitted = EmitterFields::new(canvas, factors.psd.clone(), unsure, noise);
+        let mut model = Model::new(readings, fitted).with_emitters(emitters);
+        let shadow_db = DB_PER_LN * sill.sqrt();
+        let found = [("decorrelation_m", decorrelation_m), ("shadow_db", shadow_db)];
+        model.report_mut().add_fitted(&found);
+        Ok(model)
     }
 }

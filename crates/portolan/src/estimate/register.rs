@@ -1,16 +1,19 @@
 //! The register of methods: a new method is one file and one line here.
 
 use super::{
-    Estimator, OptionSpec, Options, auto, btd, dgm, field, idw, kriging, linear, naive_unn,
+    Method, OptionSpec, Options, auto, btd, dgm, field, idw, kriging, linear, naive_unn,
     nearest, oracle, thin_plate, unn,
 };
 use crate::error::InputError;
 
-type Build = fn(&Options) -> Result<Box<dyn Estimator>, InputError>;
+type Build = fn(&Options) -> Result<Box<dyn Method>, InputError>;
 
-/// A method by name, with what it does and what it can be told.
-pub struct Method {
+/// A method of the register: its name, what it does and what it can be told.
+#[non_exhaustive]
+pub struct Registered {
+    /// Its name.
     pub name: &'static str,
+    /// What it does, in one line.
     pub summary: &'static str,
     /// Its maps have a spread; `auto` has one unless it chooses thin plates.
     pub gives_spread: bool,
@@ -18,11 +21,15 @@ pub struct Method {
     pub needs_truth: bool,
     /// It makes use of [`Context::start`](super::Context::start).
     pub takes_start: bool,
+    /// It tells emitters apart, and makes use of [`Context::emitters`](super::Context::emitters).
+    pub takes_emitters: bool,
+    /// It lives on a grid and is read between cell centres.
+    pub on_grid: bool,
     options: &'static [&'static [OptionSpec]],
     build: Build,
 }
 
-impl Method {
+impl Registered {
     /// Every option of the method.
     pub fn options(&self) -> impl Iterator<Item = &OptionSpec> {
         self.options.iter().copied().flatten()
@@ -32,18 +39,18 @@ impl Method {
     pub fn build(
         &self,
         given: impl IntoIterator<Item = (String, String)>,
-    ) -> Result<Box<dyn Estimator>, InputError> {
+    ) -> Result<Box<dyn Method>, InputError> {
         (self.build)(&Options::new(self.name, self.options, given)?)
     }
 }
 
 /// All methods, simplest first.
-pub fn methods() -> &'static [Method] {
+pub fn methods() -> &'static [Registered] {
     METHODS
 }
 
 /// The method of that name.
-pub fn method(name: &str) -> Result<&'static Method, InputError> {
+pub fn method(name: &str) -> Result<&'static Registered, InputError> {
     METHODS.iter().find(|m| m.name == name).ok_or_else(|| {
         let known: Vec<_> = METHODS.iter().map(|m| m.name).collect();
         InputError::UnknownMethod { name: name.into(), known: known.join(", ") }
@@ -54,116 +61,140 @@ pub fn method(name: &str) -> Result<&'static Method, InputError> {
 pub fn build(
     name: &str,
     given: impl IntoIterator<Item = (String, String)>,
-) -> Result<Box<dyn Estimator>, InputError> {
+) -> Result<Box<dyn Method>, InputError> {
     method(name)?.build(given)
 }
 
-const METHODS: &[Method] = &[
-    Method {
+const METHODS: &[Registered] = &[
+    Registered {
         name: "nearest",
         summary: "the reading of the nearest sensor",
         gives_spread: false,
         needs_truth: false,
         takes_start: false,
+        takes_emitters: false,
+        on_grid: false,
         options: nearest::OPTIONS,
         build: nearest::build,
     },
-    Method {
+    Registered {
         name: "idw",
         summary: "inverse distance weighting of the nearest sensors",
         gives_spread: false,
         needs_truth: false,
         takes_start: false,
+        takes_emitters: false,
+        on_grid: false,
         options: idw::OPTIONS,
         build: idw::build,
     },
-    Method {
+    Registered {
         name: "linear",
         summary: "linear over Delaunay triangles, nearest outside the hull",
         gives_spread: false,
         needs_truth: false,
         takes_start: false,
+        takes_emitters: false,
+        on_grid: false,
         options: linear::OPTIONS,
         build: linear::build,
     },
-    Method {
+    Registered {
         name: "thin_plate",
         summary: "thin-plate spline through the readings",
         gives_spread: false,
         needs_truth: false,
         takes_start: false,
+        takes_emitters: false,
+        on_grid: false,
         options: thin_plate::OPTIONS,
         build: thin_plate::build,
     },
-    Method {
+    Registered {
         name: "kriging",
         summary: "ordinary or universal kriging, hyperparameters fitted, with a spread",
         gives_spread: true,
         needs_truth: false,
         takes_start: false,
+        takes_emitters: false,
+        on_grid: false,
         options: kriging::OPTIONS,
         build: kriging::build,
     },
-    Method {
+    Registered {
         name: "btd",
         summary: "block-term decomposition: emitters with SLFs of low rank",
         gives_spread: false,
         needs_truth: false,
         takes_start: false,
+        takes_emitters: true,
+        on_grid: true,
         options: btd::OPTIONS,
         build: btd::build,
     },
-    Method {
+    Registered {
         name: "naive_unn",
         summary: "one untrained decoder that draws every band, without emitters (the paper's baseline)",
         gives_spread: false,
         needs_truth: false,
         takes_start: false,
+        takes_emitters: false,
+        on_grid: true,
         options: naive_unn::OPTIONS,
         build: naive_unn::build,
     },
-    Method {
+    Registered {
         name: "unn",
         summary: "the paper's domain-factored untrained decoder",
         gives_spread: false,
         needs_truth: false,
         takes_start: true,
+        takes_emitters: true,
+        on_grid: true,
         options: unn::OPTIONS,
         build: unn::build,
     },
-    Method {
+    Registered {
         name: "dgm",
         summary: "SLFs of a generator trained on simulated ones, with their PSDs (the learned baseline)",
         gives_spread: false,
         needs_truth: false,
         takes_start: false,
+        takes_emitters: true,
+        on_grid: true,
         options: dgm::OPTIONS,
         build: dgm::build,
     },
-    Method {
+    Registered {
         name: "field",
         summary: "path loss and shadowing of every emitter, with places, PSDs and a spread (ours)",
         gives_spread: true,
         needs_truth: false,
         takes_start: true,
+        takes_emitters: true,
+        on_grid: false,
         options: field::OPTIONS,
         build: field::build,
     },
-    Method {
+    Registered {
         name: "auto",
         summary: "the best of several methods by cross-validation over sensors (the default)",
         gives_spread: true,
         needs_truth: false,
         takes_start: true,
+        takes_emitters: true,
+        on_grid: false,
         options: auto::OPTIONS,
         build: auto::build,
     },
-    Method {
+    Registered {
         name: "oracle",
         summary: "kriging told the law of every emitter: what could be had at best",
         gives_spread: true,
         needs_truth: true,
         takes_start: false,
+        takes_emitters: false,
+        on_grid: false,
         options: oracle::OPTIONS,
         build: oracle::build,
     },

@@ -2,14 +2,19 @@
 
 use ndarray::{Array2, Array3};
 
-use super::{Context, Emitters, Estimate, Progress, build, methods};
+use super::{Context, Emitters, build, methods};
 use crate::error::{EstimateError, InputError};
+use crate::fixture::{Estimate, estimate};
 use crate::grid::{Cell, Grid};
 use crate::map::RadioMap;
+use crate::model::Model;
+use crate::progress::Progress;
 use crate::readings::{Readings, Values};
+use crate::scale::Scale;
 use crate::score::score;
 use crate::sense::{Layout, Quantising, Sensing, sense};
 use crate::simulate::{Scenario, simulate};
+use crate::site::Site;
 
 fn truth() -> RadioMap {
     let grid = Grid::new(24, 20, 1.0).unwrap();
@@ -19,14 +24,19 @@ fn truth() -> RadioMap {
 fn run_with(method: &str, settings: &[(&str, &str)], readings: &Readings) -> Estimate {
     let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
     let context = Context { emitters: Emitters::Count(2), seed: 1, ..Context::default() };
-    build(method, settings)
-        .unwrap()
-        .estimate(readings, &context, &Progress::silent())
+    estimate(&*build(method, settings).unwrap(), readings, &context)
         .unwrap_or_else(|error| panic!("{method}: {error}"))
 }
 
 fn run(method: &str, readings: &Readings) -> Array3<f64> {
     run_with(method, &[], readings).map.to_dense().into_owned()
+}
+
+/// Absolute readings in cells of a grid.
+fn on(grid: Grid, cells: &[Cell], power: Array2<f64>) -> Readings {
+    let sites = cells.iter().map(|&cell| grid.site(cell)).collect();
+    let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
+    readings.with_grid(Some(grid)).unwrap()
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
@@ -51,7 +61,7 @@ fn every_method_beats_a_flat_map_with_gaps_noise_and_levels() {
         let readings = sense(&truth, &sensing).unwrap();
         let logs: Vec<f64> = truth.to_dense().iter().map(|x| (x + 1e-6).ln()).collect();
         let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-        let flat = RadioMap::dense(truth.grid(), Array3::from_elem((24, 20, 12), mean)).unwrap();
+        let flat = RadioMap::dense(truth.grid(), Array3::from_elem((24, 20, 12), mean), truth.scale()).unwrap();
         let bar = score(&flat, &truth, None).unwrap().rmse_db;
         for name in names() {
             let map = run_with(name, &[], &readings).map;
@@ -72,7 +82,8 @@ fn interpolators_pass_through_exact_readings_in_both_domains() {
             };
             let map = run_with(name, fixed, &readings).map;
             let mut spectrum = vec![0.0; 12];
-            for (cell, want) in readings.cells().iter().zip(readings.power().outer_iter()) {
+            let cells = readings.cells(map.grid()).unwrap();
+            for (cell, want) in cells.iter().zip(readings.power().outer_iter()) {
                 map.spectrum_into(*cell, &mut spectrum);
                 for (got, want) in spectrum.iter().zip(want) {
                     let close = (got - want).abs() < 1e-6 * want + 1e-9;
@@ -101,9 +112,7 @@ fn the_order_of_sensors_does_not_matter() {
 fn linear_domain_is_linear_in_power() {
     let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
     let Values::Power(power) = readings.values() else { panic!() };
-    let louder =
-        Readings::new(readings.grid(), readings.cells().to_vec(), Values::Power(power * 8.0))
-            .unwrap();
+    let louder = readings.with_values(Values::Power(power * 8.0)).unwrap();
     for name in ["nearest", "idw", "linear", "thin_plate"] {
         let settings = [("domain", "linear")];
         let a = run_with(name, &settings, &readings).map.to_dense().into_owned();
@@ -125,9 +134,8 @@ fn few_or_odd_sensors_give_a_finite_map() {
     ];
     for (what, cells) in layouts {
         let values = Array2::from_shape_fn((cells.len(), 2), |(i, k)| 0.1 + (i + 2 * k) as f64);
-        let varied = Readings::new(grid, cells.clone(), Values::Power(values)).unwrap();
-        let same = Array2::from_elem((cells.len(), 2), 0.5);
-        let flat = Readings::new(grid, cells, Values::Power(same)).unwrap();
+        let varied = on(grid, &cells, values);
+        let flat = on(grid, &cells, Array2::from_elem((cells.len(), 2), 0.5));
         for name in INTERPOLATORS.into_iter().chain(["auto"]) {
             assert!(run(name, &varied).iter().all(|v| v.is_finite()), "{name} {what}");
             let got = run(name, &flat);
@@ -142,8 +150,7 @@ fn bands_with_a_single_reading_are_flat() {
     let cells = vec![Cell::new(0, 0), Cell::new(3, 1)];
     let gap = f64::NAN;
     for values in [[[1e-7, 5e-7], [8e-8, gap]], [[1e-7, gap], [gap, 5e-7]]] {
-        let values = Values::Power(Array2::from(values.to_vec()));
-        let readings = Readings::new(grid, cells.clone(), values).unwrap();
+        let readings = on(grid, &cells, Array2::from(values.to_vec()));
         for name in INTERPOLATORS.into_iter().chain(["auto"]) {
             let map = run(name, &readings);
             let flat =
@@ -181,12 +188,9 @@ fn a_cancelled_job_stops() {
     let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
     for name in names() {
         let stop = |_| false;
-        let result = build(name, []).unwrap().estimate(
-            &readings,
-            &Context::default(),
-            &Progress::new(&stop),
-        );
-        assert_eq!(result.err(), Some(EstimateError::Cancelled), "{name}");
+        let method = build(name, []).unwrap();
+        let result = method.fit(&readings, &Context::default(), &Progress::new(&stop));
+        assert!(matches!(result, Err(EstimateError::Cancelled)), "{name}");
     }
 }
 
@@ -226,7 +230,7 @@ fn more_emitters_than_bands_or_sensors_are_refused() {
     let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
     for name in ["btd", "unn"] {
         let context = Context { emitters: Emitters::Count(13), seed: 1, ..Context::default() };
-        let result = build(name, []).unwrap().estimate(&readings, &context, &Progress::silent());
+        let result = estimate(&*build(name, []).unwrap(), &readings, &context);
         assert!(matches!(result, Err(EstimateError::Input(_))), "{name}");
     }
 }
@@ -237,7 +241,7 @@ fn a_fit_that_diverges_says_so() {
     let wild = [("start", "xavier"), ("lr_network", "1e30"), ("lr_psd", "1e30")];
     let wild = wild.map(|(k, v)| (k.to_string(), v.to_string()));
     let context = Context { emitters: Emitters::Count(2), seed: 1, ..Context::default() };
-    let result = build("unn", wild).unwrap().estimate(&readings, &context, &Progress::silent());
+    let result = estimate(&*build("unn", wild).unwrap(), &readings, &context);
     let error = result.expect_err("a rate of 1e30 cannot converge").to_string();
     assert!(error.contains("diverged"), "{error}");
 }
@@ -276,17 +280,17 @@ fn a_start_must_belong_to_the_readings() {
     let from = |start: &RadioMap, method: &str, emitters: Emitters, settings: &[(&str, &str)]| {
         let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
         let context = Context { emitters, start: Some(start), ..Context::default() };
-        build(method, settings).unwrap().estimate(&readings, &context, &Progress::silent())
+        estimate(&*build(method, settings).unwrap(), &readings, &context)
     };
     let other = |rows, bands| {
         let scenario = Scenario::new(Grid::new(rows, 20, 1.0).unwrap());
         simulate(&Scenario { bands, emitters: 2, ..scenario }).unwrap()
     };
-    let dense = RadioMap::dense(truth().grid(), truth().to_dense().into_owned()).unwrap();
+    let dense = RadioMap::dense(truth().grid(), truth().to_dense().into_owned(), Scale::paper()).unwrap();
     let none: &[(&str, &str)] = &[];
     for (start, emitters, settings, word) in [
         (&dense, Emitters::Auto, none, "no SLFs and PSDs"),
-        (&other(25, 12), Emitters::Auto, none, "25 x 20"),
+        (&other(20, 12), Emitters::Auto, none, "does not cover"),
         (&other(24, 11), Emitters::Auto, none, "11 bands"),
         (&truth(), Emitters::Count(3), none, "2 emitters, but 3"),
         (&truth(), Emitters::Auto, &[("start", "btd")], "give one of them"),
@@ -306,4 +310,253 @@ fn a_start_must_belong_to_the_readings() {
     assert_eq!(warm.map.findings().len(), 2);
     let error = |e: &Estimate| score(&e.map, &truth(), None).unwrap().rmse_db;
     assert!(error(&warm) < error(&cold), "{} {}", error(&warm), error(&cold));
+}
+
+/// A survey in dBm whose places are in general position: two transmitters, four bands.
+fn survey(sensors: usize) -> Readings {
+    let sites: Vec<Site> = (0..sensors)
+        .map(|i| {
+            let (x, y) = (0.754_877_666 * i as f64, 0.569_840_291 * i as f64);
+            Site::new(40.0 * x.fract(), 30.0 * y.fract())
+        })
+        .collect();
+    let near = [Site::new(8.0, 9.0), Site::new(31.0, 22.0)];
+    let power = Array2::from_shape_fn((sensors, 4), |(n, k)| {
+        let ripple = (0.31 * sites[n].x_m).sin() + (0.47 * sites[n].y_m + k as f64).cos();
+        let of = |r: usize| {
+            let loss = sites[n].distance_m(near[r]).max(2.0).powf(-2.4);
+            let psd = if r == 0 { 1.0 / (1.0 + k as f64) } else { 0.1 + 0.4 * k as f64 };
+            1e-4 * loss * psd
+        };
+        (of(0) + of(1)) * (0.3 * ripple).exp()
+    });
+    Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap()
+}
+
+fn fitted(name: &str, readings: &Readings) -> Model {
+    let settings: &[(&str, &str)] = match name {
+        "unn" => &[("iterations", "60"), ("start_iterations", "100")],
+        "naive_unn" => &[("iterations", "60")],
+        _ => &[],
+    };
+    let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
+    let context = Context { emitters: Emitters::Count(2), seed: 1, ..Context::default() };
+    build(name, settings).unwrap().fit(readings, &context, &Progress::silent()).unwrap()
+}
+
+/// Root mean square difference in dB of two predictions, and the largest.
+fn apart_db(a: &Array2<f64>, b: &Array2<f64>) -> (f64, f64) {
+    let each = a.iter().zip(b).map(|(a, b)| 10.0 * (a / b).log10());
+    let (square, most) = each.fold((0.0, 0f64), |(s, m), d| (s + d * d, m.max(d.abs())));
+    ((square / a.len() as f64).sqrt(), most)
+}
+
+fn asked() -> Vec<Site> {
+    (0..60).map(|i| Site::new(0.7 * f64::from(i), 29.0 - 0.43 * f64::from(i))).collect()
+}
+
+#[test]
+fn louder_readings_give_a_map_that_is_louder_by_as_much() {
+    let quiet = survey(70);
+    let Values::Power(power) = quiet.values() else { panic!() };
+    for name in names().filter(|name| *name != "dgm") {
+        let bar = if ["btd", "unn", "naive_unn"].contains(&name) { 0.2 } else { 1e-6 };
+        let before = fitted(name, &quiet).predict(&asked(), &Progress::silent()).unwrap();
+        for db in [-60.0, 7.3, 120.0] {
+            let factor = 10f64.powf(db / 10.0);
+            let louder = quiet.with_values(Values::Power(power * factor)).unwrap();
+            let after = fitted(name, &louder).predict(&asked(), &Progress::silent()).unwrap();
+            let (rms, _) = apart_db(&(&before.power * factor), &after.power);
+            assert!(rms < bar, "{name}: {rms} dB apart after {db} dB");
+            if let (Some(a), Some(b)) = (&before.spread_db, &after.spread_db) {
+                let off = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                assert!(off < 1e-5, "{name}: spread off by {off} dB after {db} dB");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_survey_elsewhere_gives_the_same_map() {
+    let here = survey(70);
+    for (dx, dy) in [(1234.5, -77.25), (-7_654_321.1, 9_876_543.2)] {
+        let away = |s: &Site| Site::new(s.x_m + dx, s.y_m + dy);
+        let there = Readings::new(
+            here.sites().iter().map(away).collect(),
+            here.values().clone(),
+            here.scale(),
+        );
+        let there = there.unwrap();
+        let there_asked: Vec<Site> = asked().iter().map(away).collect();
+        // Methods on a grid must be given the same cells.
+        let grid = Grid::new(45, 35, 1.0).unwrap().with_origin(Site::new(-1.25, -1.25)).unwrap();
+        let moved = grid.with_origin(away(&grid.origin())).unwrap();
+        let (a, b) = (here.clone().with_grid(Some(grid)), there.with_grid(Some(moved)));
+        let (a, b) = (a.unwrap(), b.unwrap());
+        for name in names().filter(|name| *name != "dgm") {
+            let a = fitted(name, &a).predict(&asked(), &Progress::silent()).unwrap();
+            let b = fitted(name, &b).predict(&there_asked, &Progress::silent()).unwrap();
+            let (rms, most) = apart_db(&a.power, &b.power);
+            assert!(rms < 1e-6, "{name}: {rms} dB apart, at most {most}, after {dx} {dy}");
+        }
+    }
+}
+
+#[test]
+fn a_survey_turned_round_gives_the_map_turned_round() {
+    let here = survey(90);
+    let (sin, cos) = 0.61f64.sin_cos();
+    let turn = |s: &Site| Site::new(cos * s.x_m - sin * s.y_m, sin * s.x_m + cos * s.y_m);
+    let sites = here.sites().iter().map(turn).collect();
+    let turned = Readings::new(sites, here.values().clone(), here.scale()).unwrap();
+    let turned_asked: Vec<Site> = asked().iter().map(turn).collect();
+    for (name, bar) in [
+        ("nearest", 1e-6),
+        ("idw", 1e-6),
+        ("thin_plate", 1e-6),
+        ("kriging", 1e-6),
+        ("field", 0.05),
+        ("auto", 0.05),
+    ] {
+        let a = fitted(name, &here).predict(&asked(), &Progress::silent()).unwrap();
+        let b = fitted(name, &turned).predict(&turned_asked, &Progress::silent()).unwrap();
+        let (rms, most) = apart_db(&a.power, &b.power);
+        assert!(rms < bar, "{name}: {rms} dB apart, at most {most}");
+    }
+}
+
+#[test]
+fn a_map_is_what_the_model_predicts_at_its_cells() {
+    let readings = survey(70);
+    let grid = Grid::new(14, 11, 2.9).unwrap().with_origin(Site::new(-0.5, -0.4)).unwrap();
+    let silent = Progress::silent();
+    for name in names() {
+        let on_grid = readings.clone().with_grid(Some(grid)).unwrap();
+        let model = fitted(name, &on_grid);
+        let map = model.map(grid, &silent).unwrap();
+        let sites = grid.sites();
+        let dense = map.to_dense();
+        // Tiles of all sizes give the same values.
+        for tile in [1, 7, sites.len()] {
+            for (t, part) in sites.chunks(tile).enumerate() {
+                let found = model.predict_bands(part, &[3, 1], &silent).unwrap();
+                for (i, row) in found.power.outer_iter().enumerate() {
+                    let cell = grid.cell(t * tile + i);
+                    for (out, band) in [(0, 3), (1, 1)] {
+                        let want = dense[[cell.row, cell.col, band]];
+                        let off = 10.0 * (row[out] / want).log10();
+                        assert!(off.abs() < 1e-9, "{name}, tiles of {tile}: {off} dB");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_model_read_back_predicts_the_same_to_the_last_bit() {
+    use crate::model::Archive;
+    let readings = survey(70);
+    let silent = Progress::silent();
+    for name in names() {
+        let model = fitted(name, &readings);
+        let archive = model.to_archive();
+        let again = Model::from_archive(&archive).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let (a, b) = (model.predict(&asked(), &silent), again.predict(&asked(), &silent));
+        assert_eq!(a.unwrap(), b.unwrap(), "{name}");
+        assert_eq!(again.to_archive(), archive, "{name}");
+        assert_eq!(again.report().notes, model.report().notes);
+        assert_eq!(again.emitters(), model.emitters());
+        // Every array counts: without it the model is refused, and never a panic.
+        for (missing, _) in archive.entries() {
+            let rest = archive.entries().filter(|(name, _)| *name != missing);
+            let rest = Archive::new(rest.map(|(name, stored)| (name.to_string(), stored.clone())));
+            let optional = ["labels", "freq_hz", "chosen", "grid", "emitters"];
+            let refused = Model::from_archive(&rest).is_err();
+            let on_grid = missing == "grid" && model.grid().is_some();
+            let free = optional.contains(&missing) || missing == "cell_m" || missing == "origin_m";
+            assert!(refused || (free && !on_grid), "{name} without {missing}");
+        }
+    }
+}
+
+#[test]
+fn a_model_of_a_newer_program_is_refused() {
+    use crate::model::{Archive, Stored};
+    let archive = fitted("nearest", &survey(10)).to_archive();
+    let newer = archive.entries().map(|(name, stored)| {
+        let stored = match name {
+            "portolan_model" => Stored::Whole(ndarray::arr1(&[99]).into_dyn()),
+            _ => stored.clone(),
+        };
+        (name.to_string(), stored)
+    });
+    let error = Model::from_archive(&Archive::new(newer)).unwrap_err().to_string();
+    assert!(error.contains("version 99") && error.contains("up to 1"), "{error}");
+    assert!(Model::from_archive(&Archive::default()).is_err());
+}
+
+#[test]
+fn places_that_are_not_finite_are_refused() {
+    let model = fitted("idw", &survey(10));
+    let ask = |site: Site, bands: &[usize]| {
+        model.predict_bands(&[site], bands, &Progress::silent()).err().map(|e| e.to_string())
+    };
+    assert!(ask(Site::new(f64::NAN, 0.0), &[0]).unwrap().contains("place 0"));
+    assert!(ask(Site::new(0.0, 0.0), &[4]).unwrap().contains("bands 0 to 3"));
+    assert_eq!(ask(Site::new(1e6, -1e6), &[3]), None);
+}
+
+#[test]
+fn two_sensors_do_not_promise_a_map() {
+    let sites = vec![Site::new(0.0, 0.0), Site::new(10.0, 0.0)];
+    let power = Values::Power(ndarray::array![[1e-7], [1.1e-7]]);
+    let readings = Readings::new(sites, power, Scale::Absolute).unwrap();
+    let found = fitted("kriging", &readings).predict(&[Site::new(5.0, 8.0)], &Progress::silent());
+    let spread = found.unwrap().spread_db.unwrap()[[0, 0]];
+    assert!(spread > 1.0, "{spread} dB");
+}
+
+#[test]
+fn kriging_in_linear_power_has_a_spread_that_is_a_number() {
+    let mut power = Array2::from_elem((6, 1), 1e-9);
+    power[[0, 0]] = 1e-3;
+    let sites = (0..6).map(|i| Site::new(f64::from(i), 0.0)).collect();
+    let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
+    let linear = crate::estimate::Kriging {
+        domain: super::Domain::Linear,
+        ..Default::default()
+    };
+    let silent = Progress::silent();
+    let model = super::Method::fit(&linear, &readings, &Context::default(), &silent).unwrap();
+    let at: Vec<Site> = (0..20).map(|i| Site::new(0.5 * f64::from(i) - 2.0, 1.0)).collect();
+    let spread = model.predict(&at, &silent).unwrap().spread_db.unwrap();
+    assert!(spread.iter().all(|s| s.is_finite()), "{spread:?}");
+}
+
+#[test]
+fn readings_that_were_not_heard_keep_the_map_down() {
+    // One transmitter, heard in the near half only.
+    let sites: Vec<Site> =
+        (0..60).map(|i| Site::new(f64::from(i % 10) * 3.0, f64::from(i / 10) * 3.0)).collect();
+    let level = |s: &Site| 10f64.powf(-0.1 * (50.0 + 2.0 * s.x_m));
+    let floor = 10f64.powf(-8.0);
+    let power = Array2::from_shape_fn((60, 1), |(n, _)| {
+        let x = level(&sites[n]);
+        if x > floor { x } else { f64::NAN }
+    });
+    let silent = power.mapv(|x| x.is_nan());
+    let heard = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
+    let told = heard.clone().with_not_heard(silent, vec![floor]).unwrap();
+    let far = [Site::new(26.0, 8.0)];
+    for name in ["kriging", "field", "idw", "thin_plate"] {
+        let ask = |readings: &Readings| {
+            let settings: &[(String, String)] = &[];
+            let context = Context { emitters: Emitters::Count(1), ..Context::default() };
+            let method = build(name, settings.iter().cloned()).unwrap();
+            let model = method.fit(readings, &context, &Progress::silent()).unwrap();
+            10.0 * model.predict(&far, &Progress::silent()).unwrap().power[[0, 0]].log10()
+        };
+        assert!(ask(&told) < -78.0, "{name}: {} dBm", ask(&told));
+    }
 }

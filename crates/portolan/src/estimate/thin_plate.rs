@@ -2,105 +2,144 @@
 //! readings. s(x) = sum_i w_i |x - x_i|^2 ln |x - x_i| + a plane, with sum w = 0, sum w x = 0.
 
 use faer::Mat;
+use ndarray::Array2;
 
-use super::bands::{Group, Prepared, SCALE_OPTIONS, Scale};
-use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
+use super::bands::{DOMAIN_OPTIONS, Domain, Group};
+use super::interpolated::{self, Cut, Interpolated, cut_by_neighbours, local_note};
+use super::{Context, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Neighbours;
-use crate::grid::{Cell, Grid};
 use crate::linalg::{product, solve_general};
+use crate::model::{Archive, Model};
+use crate::progress::Progress;
 use crate::readings::Readings;
+use crate::site::{Site, extent_m};
 
 const OWN: &[OptionSpec] = &[
     OptionSpec {
         name: "smoothing",
         default: "0 (through the readings, as SciPy)",
-        takes: "a number, 0 or more: added on the diagonal",
+        takes: "a number, 0 or more: added on the diagonal, in square metres",
     },
     OptionSpec {
         name: "neighbours",
         default: "all up to 2000 sensors, then 96",
-        takes: "how many nearest sensors each 8 x 8 tile uses",
+        takes: "how many nearest sensors a place looks at",
     },
 ];
-pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN, SCALE_OPTIONS];
+pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN, DOMAIN_OPTIONS];
+pub(super) const KIND: &str = "thin_plate";
 
 /// Sensors beyond which one system for all is too slow.
 pub(super) const MOST_TOGETHER: usize = 2000;
 const NEIGHBOURS: usize = 96;
 
-struct ThinPlate {
-    scale: Scale,
-    smoothing: f64,
-    neighbours: Option<usize>,
+/// Thin-plate splines through the readings.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct ThinPlate {
+    /// The domain in which the surface is smooth.
+    pub domain: Domain,
+    /// Added on the diagonal: 0 goes through the readings.
+    pub smoothing: f64,
+    /// How many nearest sensors a place looks at; by default all up to 2000, then 96.
+    pub neighbours: Option<usize>,
 }
 
-pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
+pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
     Ok(Box::new(ThinPlate {
-        scale: Scale::from_options(options)?,
+        domain: Domain::from_options(options)?,
         smoothing: options.number("smoothing", 0.0..f64::INFINITY)?.unwrap_or(0.0),
         neighbours: options.count("neighbours", 3..=MOST_TOGETHER)?,
     }))
 }
 
-enum Fit {
-    Whole(Spline),
-    Local { index: Neighbours, count: usize },
-}
-
-impl Estimator for ThinPlate {
-    fn estimate(
+impl Method for ThinPlate {
+    fn fit(
         &self,
         readings: &Readings,
         _context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<Estimate, EstimateError> {
-        let grid = readings.grid();
-        let prepared = Prepared::new(readings, self.scale);
-        let neighbours = |sensors: usize| {
-            self.neighbours
-                .or((sensors > MOST_TOGETHER).then_some(NEIGHBOURS))
-                .filter(|n| *n < sensors)
-        };
-        let map = prepared.map_by_tiles(
-            readings,
-            progress,
-            |group| match neighbours(group.cells.len()) {
-                None => Spline::through(grid, group, None, self.smoothing).map(Fit::Whole),
-                Some(count) => Ok(Fit::Local { index: Neighbours::new(grid, &group.cells), count }),
-            },
-            |fit, group, cells, out| match fit {
-                Fit::Whole(spline) => {
-                    spline.evaluate(cells, out);
-                    Ok(())
-                }
-                Fit::Local { index, count } => {
-                    let near = nearest_to_tile(index, cells, *count);
-                    let spline = Spline::through(grid, group, Some(&near), self.smoothing)?;
-                    spline.evaluate(cells, out);
-                    Ok(())
-                }
-            },
-        )?;
-        let mut estimate = Estimate::new(map);
-        estimate.notes.extend(neighbours(readings.sensors()).map(local_note));
-        Ok(estimate)
+    ) -> Result<Model, EstimateError> {
+        let surface = Surface { smoothing: self.smoothing, neighbours: self.neighbours };
+        let local = surface.neighbours(readings.sensors());
+        let mut model = Interpolated::fit(surface, self.domain, readings, progress)?;
+        model.report_mut().notes.extend(local.map(local_note));
+        Ok(model)
     }
 }
 
-/// The sensors nearest to the middle of a tile, in order of their number.
-pub(super) fn nearest_to_tile(index: &Neighbours, cells: &[Cell], count: usize) -> Vec<usize> {
-    let (first, last) = (cells[0], cells[cells.len() - 1]);
-    let middle = |a: usize, b: usize| 0.5 * (a + b) as f64;
-    let mut found = Vec::new();
-    index.nearest(middle(first.row, last.row), middle(first.col, last.col), count, &mut found);
-    let mut near: Vec<usize> = found.into_iter().map(|(_, sensor)| sensor).collect();
-    near.sort_unstable();
-    near
+pub(super) struct Surface {
+    smoothing: f64,
+    neighbours: Option<usize>,
 }
 
-pub(super) fn local_note(count: usize) -> String {
-    format!("used local neighbourhoods: the {count} nearest sensors of each 8 x 8 tile")
+impl Surface {
+    fn neighbours(&self, sensors: usize) -> Option<usize> {
+        let usual = (sensors > MOST_TOGETHER).then_some(NEIGHBOURS);
+        self.neighbours.or(usual).filter(|n| *n < sensors)
+    }
+}
+
+pub(super) enum Fitted {
+    Whole(Spline),
+    Local { index: Neighbours, count: usize },
+}
+
+impl interpolated::Surface for Surface {
+    type State = Fitted;
+
+    const KIND: &'static str = KIND;
+
+    fn prepare(&self, group: &Group) -> Result<Fitted, EstimateError> {
+        match self.neighbours(group.sites.len()) {
+            None => Spline::through(group, None, self.smoothing).map(Fitted::Whole),
+            Some(count) => Ok(Fitted::Local { index: Neighbours::new(&group.sites), count }),
+        }
+    }
+
+    fn cut(&self, fitted: &Fitted, _group: &Group, at: &[Site]) -> Vec<Cut> {
+        match fitted {
+            Fitted::Whole(_) => interpolated::blocks(at.len()),
+            Fitted::Local { index, count } => cut_by_neighbours(index, at, *count),
+        }
+    }
+
+    fn evaluate(
+        &self,
+        fitted: &Fitted,
+        group: &Group,
+        near: Option<&[usize]>,
+        at: &[Site],
+        out: &mut [f64],
+    ) -> Result<(), EstimateError> {
+        match fitted {
+            Fitted::Whole(spline) => spline.evaluate(at, out),
+            Fitted::Local { .. } => {
+                Spline::through(group, near, self.smoothing)?.evaluate(at, out);
+            }
+        }
+        Ok(())
+    }
+
+    fn leave_one_out(&self, fitted: &Fitted, group: &Group) -> Option<Array2<f64>> {
+        let Fitted::Whole(spline) = fitted else { return None };
+        let own = spline.inverse_diagonal(self.smoothing)?;
+        Some(Array2::from_shape_fn(group.values.dim(), |(i, k)| {
+            group.values[[i, k]] - spline.coefficients[(i, k)] / own[i]
+        }))
+    }
+
+    fn save(&self, archive: &mut Archive) {
+        archive.put_number("smoothing", self.smoothing);
+        archive.put_whole("neighbours", self.neighbours);
+    }
+
+    fn load(archive: &Archive) -> Result<Self, EstimateError> {
+        Ok(Self {
+            smoothing: archive.number("smoothing")?,
+            neighbours: archive.whole("neighbours")?.first().copied(),
+        })
+    }
 }
 
 /// r^2 ln r from the squared distance.
@@ -109,8 +148,8 @@ fn kernel(d2: f64) -> f64 {
 }
 
 /// A spline through the readings of several bands.
-struct Spline {
-    cells: Vec<Cell>,
+pub(super) struct Spline {
+    sites: Vec<Site>,
     plane: Plane,
     scale: f64,
     /// Kernel weights above plane coefficients, per band.
@@ -120,7 +159,6 @@ struct Spline {
 impl Spline {
     /// Through all sensors of a group or some of them.
     fn through(
-        grid: Grid,
         group: &Group,
         some: Option<&[usize]>,
         smoothing: f64,
@@ -129,50 +167,62 @@ impl Spline {
         let sensors = match some {
             Some(sensors) => sensors,
             None => {
-                all = (0..group.cells.len()).collect();
+                all = (0..group.sites.len()).collect();
                 &all
             }
         };
-        let cells: Vec<Cell> = sensors.iter().map(|&s| group.cells[s]).collect();
+        let sites: Vec<Site> = sensors.iter().map(|&s| group.sites[s]).collect();
         // The spline does not depend on the unit of length; near 1 the system is best conditioned.
-        let scale = 1.0 / grid.rows().max(grid.cols()) as f64;
-        let plane = Plane::through(&cells);
-        let (n, p) = (cells.len(), plane.terms);
+        let extent = extent_m(&sites);
+        let scale = if extent > f64::MIN_POSITIVE { 1.4 / extent } else { 1.0 };
+        let plane = Plane::through(&sites);
+        let (n, p) = (sites.len(), plane.terms);
+        let mut spline = Self { sites, plane, scale, coefficients: Mat::zeros(0, 0) };
+        let system = spline.system(smoothing);
+        let bands = group.values.ncols();
+        let value = |i: usize, k: usize| if i < n { group.values[[sensors[i], k]] } else { 0.0 };
+        let rhs = Mat::from_fn(n + p, bands, value);
+        spline.coefficients = solve_general(system.as_ref(), rhs.as_ref()).ok_or_else(|| {
+            EstimateError::Numerical(format!("no thin-plate spline passes through {n} sensors"))
+        })?;
+        Ok(spline)
+    }
+
+    /// The matrix of kernel and plane.
+    fn system(&self, smoothing: f64) -> Mat<f64> {
+        let (n, p, unit) = (self.sites.len(), self.plane.terms, self.scale * self.scale);
         let mut system = Mat::zeros(n + p, n + p);
         for j in 0..n {
             for i in 0..n {
-                system[(i, j)] = kernel(squared(cells[i], cells[j], scale));
+                system[(i, j)] = kernel(unit * self.sites[i].squared_m2(self.sites[j]));
             }
-            // SciPy's smoothing is in cells; the scaled kernel is smaller by the square of the unit.
-            system[(j, j)] += smoothing * scale * scale;
-            for (k, value) in plane.basis(cells[j]).into_iter().take(p).enumerate() {
+            // SciPy's smoothing is in metres; the scaled kernel is smaller by the square of the
+            // unit.
+            system[(j, j)] += smoothing * unit;
+            for (k, value) in self.plane.basis(self.sites[j]).into_iter().take(p).enumerate() {
                 system[(n + k, j)] = value;
                 system[(j, n + k)] = value;
             }
         }
-        let bands = group.values.ncols();
-        let rhs =
-            Mat::from_fn(
-                n + p,
-                bands,
-                |i, k| {
-                    if i < n { group.values[[sensors[i], k]] } else { 0.0 }
-                },
-            );
-        let coefficients = solve_general(system.as_ref(), rhs.as_ref()).ok_or_else(|| {
-            EstimateError::Numerical(format!("no thin-plate spline passes through {n} sensors"))
-        })?;
-        Ok(Self { cells, plane, scale, coefficients })
+        system
     }
 
-    fn evaluate(&self, at: &[Cell], out: &mut [f64]) {
-        let (n, p) = (self.cells.len(), self.plane.terms);
+    /// The sensors' part of the diagonal of the inverse.
+    fn inverse_diagonal(&self, smoothing: f64) -> Option<Vec<f64>> {
+        let system = self.system(smoothing);
+        let inverse = solve_general(system.as_ref(), Mat::identity(system.nrows(), system.nrows()).as_ref())?;
+        let own: Vec<f64> = (0..self.sites.len()).map(|i| inverse[(i, i)]).collect();
+        own.iter().all(|v| *v != 0.0).then_some(own)
+    }
+
+    fn evaluate(&self, at: &[Site], out: &mut [f64]) {
+        let (n, p) = (self.sites.len(), self.plane.terms);
         let mut basis = Mat::zeros(n + p, at.len());
-        for (j, &cell) in at.iter().enumerate() {
+        for (j, &site) in at.iter().enumerate() {
             for i in 0..n {
-                basis[(i, j)] = kernel(squared(self.cells[i], cell, self.scale));
+                basis[(i, j)] = kernel(self.scale * self.scale * self.sites[i].squared_m2(site));
             }
-            for (k, value) in self.plane.basis(cell).into_iter().take(p).enumerate() {
+            for (k, value) in self.plane.basis(site).into_iter().take(p).enumerate() {
                 basis[(n + k, j)] = value;
             }
         }
@@ -183,48 +233,46 @@ impl Spline {
     }
 }
 
-fn squared(a: Cell, b: Cell, scale: f64) -> f64 {
-    let (dr, dc) = (a.row.abs_diff(b.row), a.col.abs_diff(b.col));
-    scale * scale * (dr * dr + dc * dc) as f64
-}
-
 /// The polynomial part: a plane, a slope along the line that all sensors lie on, or the level of a
 /// single sensor.
 struct Plane {
     terms: usize,
-    centre: [f64; 2],
+    centre: Site,
     along: Option<[f64; 2]>,
     scale: f64,
 }
 
 impl Plane {
-    fn through(cells: &[Cell]) -> Self {
-        let n = cells.len() as f64;
-        let mean = |f: fn(&Cell) -> usize| cells.iter().map(|c| f(c) as f64).sum::<f64>() / n;
-        let centre = [mean(|c| c.row), mean(|c| c.col)];
-        let (mut rr, mut rc, mut cc) = (0.0, 0.0, 0.0);
-        for cell in cells {
-            let (r, c) = (cell.row as f64 - centre[0], cell.col as f64 - centre[1]);
-            rr += r * r;
-            rc += r * c;
-            cc += c * c;
+    fn through(sites: &[Site]) -> Self {
+        let (n, first) = (sites.len() as f64, sites[0]);
+        let mean = |f: fn(&Site) -> f64| {
+            f(&first) + sites.iter().map(|s| f(s) - f(&first)).sum::<f64>() / n
+        };
+        let centre = Site::new(mean(|s| s.x_m), mean(|s| s.y_m));
+        let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
+        for site in sites {
+            let (x, y) = (site.x_m - centre.x_m, site.y_m - centre.y_m);
+            xx += x * x;
+            xy += x * y;
+            yy += y * y;
         }
-        let total = rr + cc;
-        let flat = rr * cc - rc * rc <= 1e-10 * total * total;
-        let along = flat.then_some(if rr >= cc { [rr, rc] } else { [rc, cc] }).map(|[r, c]| {
-            let norm = r.hypot(c).max(f64::MIN_POSITIVE);
-            [r / norm, c / norm]
+        let total = xx + yy;
+        let flat = xx * yy - xy * xy <= 1e-10 * total * total;
+        let along = flat.then_some(if xx >= yy { [xx, xy] } else { [xy, yy] }).map(|[x, y]| {
+            let norm = x.hypot(y).max(f64::MIN_POSITIVE);
+            [x / norm, y / norm]
         });
         let terms = if total == 0.0 { 1 } else { 3 - usize::from(flat) };
-        Self { terms, centre, along, scale: (n / total.max(1.0)).sqrt() }
+        let scale = if total > 0.0 { (n / total).sqrt() } else { 1.0 };
+        Self { terms, centre, along, scale }
     }
 
-    fn basis(&self, cell: Cell) -> [f64; 3] {
-        let r = self.scale * (cell.row as f64 - self.centre[0]);
-        let c = self.scale * (cell.col as f64 - self.centre[1]);
+    fn basis(&self, site: Site) -> [f64; 3] {
+        let x = self.scale * (site.x_m - self.centre.x_m);
+        let y = self.scale * (site.y_m - self.centre.y_m);
         match self.along {
-            Some([dr, dc]) => [1.0, r * dr + c * dc, 0.0],
-            None => [1.0, r, c],
+            Some([dx, dy]) => [1.0, x * dx + y * dy, 0.0],
+            None => [1.0, x, y],
         }
     }
 }
@@ -233,23 +281,23 @@ impl Plane {
 mod tests {
     use super::*;
     use crate::fixture::load;
-    use ndarray::Array2;
+    use crate::grid::Grid;
+
+    fn group(sites: Vec<Site>, values: Array2<f64>) -> Group {
+        let (share, stated) = (vec![1.0; sites.len()], vec![0.0; sites.len()]);
+        Group { bands: vec![0], sites, values, share, stated }
+    }
 
     /// `thin_plate.npz` was made by SciPy's RBFInterpolator.
     #[test]
     fn equal_to_scipy() {
         let fixture = load("thin_plate");
-        let cells: Vec<Cell> =
-            fixture["at"].1.chunks(2).map(|p| Cell::new(p[0] as usize, p[1] as usize)).collect();
+        let sites: Vec<Site> =
+            fixture["at"].1.chunks(2).map(|p| Site::new(p[0], p[1])).collect();
         let values = fixture["values"].1.clone();
-        let group = Group {
-            bands: vec![0],
-            values: Array2::from_shape_vec((cells.len(), 1), values).unwrap(),
-            cells,
-        };
-        let grid = Grid::new(64, 64, 1.0).unwrap();
-        let spline = Spline::through(grid, &group, None, 0.0).unwrap();
-        let at: Vec<Cell> = (0..grid.cells()).map(|i| grid.cell(i)).collect();
+        let values = Array2::from_shape_vec((sites.len(), 1), values).unwrap();
+        let spline = Spline::through(&group(sites, values), None, 0.0).unwrap();
+        let at = Grid::new(64, 64, 1.0).unwrap().sites();
         let mut got = vec![0.0; at.len()];
         spline.evaluate(&at, &mut got);
         for (got, want) in got.iter().zip(&fixture["predicted"].1) {
@@ -258,14 +306,31 @@ mod tests {
     }
 
     #[test]
+    fn leaving_a_sensor_out_equals_a_spline_without_it() {
+        use super::interpolated::Surface as _;
+        let sites: Vec<Site> =
+            (0..14).map(|i| Site::new(f64::from(i * i % 17), f64::from(i) + 0.3)).collect();
+        let values = Array2::from_shape_fn((14, 1), |(i, _)| (i * 7 % 5) as f64 - 0.4 * i as f64);
+        let surface = Surface { smoothing: 0.0, neighbours: None };
+        let all = group(sites.clone(), values.clone());
+        let got = surface.leave_one_out(&surface.prepare(&all).unwrap(), &all).unwrap();
+        for out in 0..14 {
+            let kept: Vec<usize> = (0..14).filter(|i| *i != out).collect();
+            let spline = Spline::through(&all, Some(&kept), 0.0).unwrap();
+            let mut want = [0.0];
+            spline.evaluate(&[sites[out]], &mut want);
+            assert!((got[[out, 0]] - want[0]).abs() < 1e-7, "{} {}", got[[out, 0]], want[0]);
+        }
+    }
+
+    #[test]
     fn sensors_on_a_line_are_enough() {
-        let cells: Vec<Cell> = (0..6).map(|i| Cell::new(2 * i, 3 * i)).collect();
+        let sites: Vec<Site> =
+            (0..6).map(|i| Site::new(f64::from(2 * i) + 0.25, f64::from(3 * i))).collect();
         let values = Array2::from_shape_fn((6, 1), |(i, _)| 1.0 + 0.5 * i as f64);
-        let grid = Grid::new(20, 20, 1.0).unwrap();
-        let group = Group { bands: vec![0], cells: cells.clone(), values };
-        let spline = Spline::through(grid, &group, None, 0.0).unwrap();
+        let spline = Spline::through(&group(sites.clone(), values), None, 0.0).unwrap();
         let mut got = vec![0.0; 6];
-        spline.evaluate(&cells, &mut got);
+        spline.evaluate(&sites, &mut got);
         for (i, value) in got.iter().enumerate() {
             assert!((value - 1.0 - 0.5 * i as f64).abs() < 1e-9);
         }

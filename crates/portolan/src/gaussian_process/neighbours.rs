@@ -1,98 +1,202 @@
-//! The nearest sensors of any place on the grid, found through buckets of cells.
+//! The nearest sensors of any place, and places that share a neighbourhood.
 
-use crate::grid::{Cell, Grid};
+use std::ops::Range;
 
-/// An index over sensor cells.
+use crate::site::{Region, Site};
+
+/// A k-d tree over the sensors (Bentley 1975): bounded work whatever their clusters look like.
 pub(crate) struct Neighbours {
-    cells: Vec<Cell>,
-    /// Side of a bucket in cells.
-    side: usize,
-    bucket_rows: usize,
-    bucket_cols: usize,
-    /// Sensors of every bucket, bucket by bucket.
-    sensors: Vec<usize>,
-    start: Vec<usize>,
+    sites: Vec<Site>,
+    /// Sensors in the order of the tree: a node is a range, its pivot stands in the middle.
+    order: Vec<usize>,
+    /// The axis that a pivot splits.
+    axis: Vec<Axis>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Axis {
+    X,
+    Y,
+}
+
+impl Axis {
+    fn of(self, site: Site) -> f64 {
+        match self {
+            Axis::X => site.x_m,
+            Axis::Y => site.y_m,
+        }
+    }
+}
+
+/// Ranges of this many sensors are not split.
+const LEAF: usize = 8;
+
+/// A squared distance to 20 bits: distances that are equal but for rounding count as equal, so
+/// that ties fall the same way wherever the survey lies.
+fn rounded(d2: f64) -> f64 {
+    const UNIT: u64 = 1 << 32;
+    f64::from_bits((d2.to_bits() + UNIT / 2) & !(UNIT - 1))
+}
+
+/// A sensor that was found: its squared distance in square metres, and its number.
+pub(crate) type Found = (f64, usize);
+
 impl Neighbours {
-    pub fn new(grid: Grid, cells: &[Cell]) -> Self {
-        // About two sensors a bucket.
-        let side = ((2 * grid.cells()) as f64 / cells.len().max(1) as f64).sqrt().ceil() as usize;
-        let side = side.max(1);
-        let (bucket_rows, bucket_cols) = (grid.rows().div_ceil(side), grid.cols().div_ceil(side));
-        let bucket = |cell: &Cell| cell.row / side * bucket_cols + cell.col / side;
-        let mut start = vec![0; bucket_rows * bucket_cols + 1];
-        for cell in cells {
-            start[bucket(cell) + 1] += 1;
-        }
-        for i in 1..start.len() {
-            start[i] += start[i - 1];
-        }
-        let mut next = start.clone();
-        let mut sensors = vec![0; cells.len()];
-        for (sensor, cell) in cells.iter().enumerate() {
-            let slot = &mut next[bucket(cell)];
-            sensors[*slot] = sensor;
-            *slot += 1;
-        }
-        Self { cells: cells.to_vec(), side, bucket_rows, bucket_cols, sensors, start }
+    pub fn new(sites: &[Site]) -> Self {
+        let mut tree = Self {
+            sites: sites.to_vec(),
+            order: (0..sites.len()).collect(),
+            axis: vec![Axis::X; sites.len()],
+        };
+        tree.split(0..sites.len());
+        tree
     }
 
-    /// The `count` sensors nearest to a place (row, column, fractions allowed), nearest first as
-    /// (squared distance in cells, sensor); equal distances by sensor number.
-    pub fn nearest(&self, row: f64, col: f64, count: usize, out: &mut Vec<(f64, usize)>) {
-        out.clear();
-        let count = count.min(self.cells.len());
-        let home = |x: f64, buckets: usize| {
-            ((x.max(0.0) / self.side as f64) as usize).min(buckets - 1) as isize
-        };
-        let (home_row, home_col) = (home(row, self.bucket_rows), home(col, self.bucket_cols));
-        let last = self.bucket_rows.max(self.bucket_cols) as isize;
-        for ring in 0..=last {
-            // Everything in this ring and beyond is at least this far away.
-            let reach = ((ring - 1).max(0) as f64) * self.side as f64;
-            if out.len() >= count {
-                out.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-                out.truncate(count);
-                if out.last().is_none_or(|(d, _)| *d < reach * reach) {
-                    return;
-                }
-            }
-            let last_col = self.bucket_cols as isize - 1;
-            let (left, right) = (home_col - ring, home_col + ring);
-            for bucket_row in [home_row - ring, home_row + ring] {
-                for bucket_col in left.max(0)..=right.min(last_col) {
-                    self.collect(bucket_row, bucket_col, row, col, out);
-                }
-                if ring == 0 {
-                    break;
-                }
-            }
-            let between =
-                (home_row - ring + 1).max(0)..(home_row + ring).min(self.bucket_rows as isize);
-            for bucket_col in [left, right].into_iter().filter(|c| (0..=last_col).contains(c)) {
-                if ring > 0 {
-                    for bucket_row in between.clone() {
-                        self.collect(bucket_row, bucket_col, row, col, out);
-                    }
-                }
-            }
+    fn split(&mut self, range: Range<usize>) {
+        if range.len() <= LEAF {
+            return;
         }
-        out.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let slice = &mut self.order[range.clone()];
+        let (mut low, mut high) = (self.sites[slice[0]], self.sites[slice[0]]);
+        for &sensor in slice.iter() {
+            let Site { x_m, y_m } = self.sites[sensor];
+            low = Site::new(low.x_m.min(x_m), low.y_m.min(y_m));
+            high = Site::new(high.x_m.max(x_m), high.y_m.max(y_m));
+        }
+        let flat = high.y_m - low.y_m <= high.x_m - low.x_m;
+        let axis = if flat { Axis::X } else { Axis::Y };
+        let middle = range.len() / 2;
+        let sites = &self.sites;
+        slice.select_nth_unstable_by(middle, |&a, &b| {
+            axis.of(sites[a]).total_cmp(&axis.of(sites[b])).then(a.cmp(&b))
+        });
+        let pivot = range.start + middle;
+        self.axis[pivot] = axis;
+        self.split(range.start..pivot);
+        self.split(pivot + 1..range.end);
+    }
+
+    /// The `count` sensors nearest to a place, nearest first; equal distances by sensor number.
+    pub fn nearest(&self, at: Site, count: usize, out: &mut Vec<Found>) {
+        out.clear();
+        if count > 0 {
+            self.search(0..self.order.len(), at, count, out);
+        }
+    }
+
+    /// Keeps `out` sorted by (rounded distance, sensor), at most `count` long.
+    fn search(&self, range: Range<usize>, at: Site, count: usize, out: &mut Vec<Found>) {
+        if range.len() <= LEAF {
+            for &sensor in &self.order[range] {
+                self.offer(sensor, at, count, out);
+            }
+            return;
+        }
+        let pivot = range.start + range.len() / 2;
+        let axis = self.axis[pivot];
+        let offset = axis.of(at) - axis.of(self.sites[self.order[pivot]]);
+        let (low, high) = (range.start..pivot, pivot + 1..range.end);
+        let (near, far) = if offset < 0.0 { (low, high) } else { (high, low) };
+        self.search(near, at, count, out);
+        self.offer(self.order[pivot], at, count, out);
+        if out.len() < count || out.last().is_some_and(|(d2, _)| rounded(offset * offset) <= *d2) {
+            self.search(far, at, count, out);
+        }
+    }
+
+    fn offer(&self, sensor: usize, at: Site, count: usize, out: &mut Vec<Found>) {
+        let found = (rounded(self.sites[sensor].squared_m2(at)), sensor);
+        let before = |other: &Found| *other < found;
+        if out.len() == count && out.last().is_some_and(before) {
+            return;
+        }
+        let place = out.partition_point(before);
+        out.insert(place, found);
         out.truncate(count);
     }
 
-    fn collect(&self, i: isize, j: isize, row: f64, col: f64, out: &mut Vec<(f64, usize)>) {
-        let inside = |x: isize, n: usize| usize::try_from(x).ok().filter(|x| *x < n);
-        let (Some(i), Some(j)) = (inside(i, self.bucket_rows), inside(j, self.bucket_cols)) else {
-            return;
+    /// Cuts places into groups that look at the same sensors, and says which: the `count` nearest
+    /// to the middle of a square that is small beside their distance. Which group a place belongs
+    /// to depends on the place alone, not on the others that are asked for.
+    pub fn neighbourhoods(&self, at: &[Site], count: usize, coarse: f64) -> Vec<Neighbourhood> {
+        let Some(region) = Region::around(&self.sites) else { return Vec::new() };
+        let side = region.width_m().max(region.height_m()).max(f64::MIN_POSITIVE);
+        // The square is a little larger and set off by an odd amount: places on a lattice must not
+        // lie on the border between two groups.
+        let square = Square {
+            low: Site::new(region.low.x_m - 0.0173 * side, region.low.y_m - 0.0219 * side),
+            side: 1.0471 * side,
         };
-        let bucket = i * self.bucket_cols + j;
-        for &sensor in &self.sensors[self.start[bucket]..self.start[bucket + 1]] {
-            let cell = self.cells[sensor];
-            let (dr, dc) = (cell.row as f64 - row, cell.col as f64 - col);
-            out.push((dr * dr + dc * dc, sensor));
+        let mut groups = Vec::new();
+        let all: Vec<usize> = (0..at.len()).collect();
+        self.descend(square, at, all, count, coarse, 0, &mut groups);
+        groups
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn descend(
+        &self,
+        square: Square,
+        at: &[Site],
+        places: Vec<usize>,
+        count: usize,
+        coarse: f64,
+        depth: usize,
+        groups: &mut Vec<Neighbourhood>,
+    ) {
+        if places.is_empty() {
+            return;
         }
+        let mut found = Vec::new();
+        let middle = square.middle();
+        self.nearest(middle, count, &mut found);
+        let reach = found.last().map_or(0.0, |(d2, _)| d2.sqrt());
+        if square.side <= coarse * reach || depth == DEEPEST || found.len() == self.sites.len() {
+            let mut sensors: Vec<usize> = found.into_iter().map(|(_, sensor)| sensor).collect();
+            sensors.sort_unstable();
+            groups.push(Neighbourhood { sensors, places });
+            return;
+        }
+        let mut parts: [Vec<usize>; 4] = Default::default();
+        for place in places {
+            let right = usize::from(at[place].x_m >= middle.x_m);
+            let upper = usize::from(at[place].y_m >= middle.y_m);
+            parts[2 * right + upper].push(place);
+        }
+        for (part, places) in parts.into_iter().enumerate() {
+            let quarter = square.quarter(part);
+            self.descend(quarter, at, places, count, coarse, depth + 1, groups);
+        }
+    }
+}
+
+/// Squares are halved at most this often.
+const DEEPEST: usize = 40;
+
+/// Places that look at the same sensors, both in ascending order.
+pub(crate) struct Neighbourhood {
+    pub sensors: Vec<usize>,
+    pub places: Vec<usize>,
+}
+
+#[derive(Clone, Copy)]
+struct Square {
+    low: Site,
+    side: f64,
+}
+
+impl Square {
+    fn middle(self) -> Site {
+        Site::new(self.low.x_m + 0.5 * self.side, self.low.y_m + 0.5 * self.side)
+    }
+
+    fn quarter(self, part: usize) -> Self {
+        let half = 0.5 * self.side;
+        let low = Site::new(
+            self.low.x_m + if part >= 2 { half } else { 0.0 },
+            self.low.y_m + if part % 2 == 1 { half } else { 0.0 },
+        );
+        Self { low, side: half }
     }
 }
 
@@ -101,22 +205,79 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn cloud(places: &[(f64, f64)]) -> Vec<Site> {
+        places.iter().map(|&(x, y)| Site::new(x, y)).collect()
+    }
+
     proptest! {
         #[test]
         fn agrees_with_looking_at_every_sensor(
-            places in proptest::collection::vec((0usize..40, 0usize..25), 1..60),
-            row in -0.5..40.0f64, col in -0.5..25.0f64, count in 1usize..20,
+            places in proptest::collection::vec((0.0..40.0f64, -25.0..25.0f64), 1..90),
+            lattice in proptest::collection::vec((0i32..12, 0i32..12), 0..60),
+            x in -5.0..45.0f64, y in -30.0..30.0f64, count in 1usize..40,
         ) {
-            let grid = Grid::new(40, 25, 1.0).unwrap();
-            let cells: Vec<Cell> = places.iter().map(|&(r, c)| Cell::new(r, c)).collect();
+            let mut sites = cloud(&places);
+            sites.extend(lattice.iter().map(|&(x, y)| Site::new(f64::from(x), f64::from(y))));
+            let at = Site::new(x, y);
             let mut found = Vec::new();
-            Neighbours::new(grid, &cells).nearest(row, col, count, &mut found);
-            let mut all: Vec<(f64, usize)> = cells.iter().enumerate()
-                .map(|(i, c)| ((c.row as f64 - row).powi(2) + (c.col as f64 - col).powi(2), i))
-                .collect();
+            Neighbours::new(&sites).nearest(at, count, &mut found);
+            let mut all: Vec<(f64, usize)> =
+                sites.iter().enumerate().map(|(i, s)| (rounded(s.squared_m2(at)), i)).collect();
             all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
             all.truncate(count);
             prop_assert_eq!(found, all);
+        }
+
+        #[test]
+        fn a_neighbourhood_does_not_depend_on_what_else_is_asked(
+            sensors in proptest::collection::vec((0.0..40.0f64, 0.0..25.0f64), 30..90),
+            at in proptest::collection::vec((-5.0..45.0f64, -5.0..30.0f64), 2..40),
+        ) {
+            let index = Neighbours::new(&cloud(&sensors));
+            let at = cloud(&at);
+            let of = |sites: &[Site]| {
+                let mut seen = vec![Vec::new(); sites.len()];
+                for group in index.neighbourhoods(sites, 6, 0.4) {
+                    for place in group.places {
+                        seen[place] = group.sensors.clone();
+                    }
+                }
+                seen
+            };
+            let all = of(&at);
+            for (i, site) in at.iter().enumerate() {
+                prop_assert_eq!(&of(&[*site])[0], &all[i]);
+                prop_assert_eq!(all[i].len(), 6);
+            }
+        }
+    }
+
+    #[test]
+    fn dense_clusters_have_small_neighbourhoods() {
+        // A hundred sensors within a metre, one a kilometre away.
+        let mut sites: Vec<Site> =
+            (0..100).map(|i| Site::new(f64::from(i % 10) * 0.1, f64::from(i / 10) * 0.1)).collect();
+        sites.push(Site::new(1000.0, 0.0));
+        let index = Neighbours::new(&sites);
+        let groups = index.neighbourhoods(&sites, 12, 0.3);
+        assert!(groups.len() > 20, "{}", groups.len());
+        assert!(groups.iter().all(|g| g.places.iter().all(|p| g.sensors.contains(p))));
+    }
+
+    #[test]
+    fn equal_distances_fall_the_same_way_far_away() {
+        let near: Vec<Site> =
+            (0..100).map(|i| Site::new(f64::from(i % 10) * 0.1, f64::from(i / 10) * 0.1)).collect();
+        let away = |s: &Site| Site::new(s.x_m + 7_654_321.1, s.y_m - 1_234_567.7);
+        let far: Vec<Site> = near.iter().map(away).collect();
+        let (here, there) = (Neighbours::new(&near), Neighbours::new(&far));
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        for site in &near {
+            let at = Site::new(site.x_m + 0.05, site.y_m);
+            here.nearest(at, 5, &mut a);
+            there.nearest(away(&at), 5, &mut b);
+            let numbers = |found: &[Found]| found.iter().map(|f| f.1).collect::<Vec<_>>();
+            assert_eq!(numbers(&a), numbers(&b));
         }
     }
 }

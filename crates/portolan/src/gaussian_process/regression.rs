@@ -1,78 +1,31 @@
-//! Kriging of many bands at once: one factorisation, one set of weights per cell, all bands.
+//! Kriging of many bands at once: one factorisation, one set of weights per place, all bands.
 
 use faer::{Mat, MatRef};
 
-use super::{Covariance, Family, Trend};
+use super::{Correlation, Trend, TrendFrame};
 use crate::error::EstimateError;
-use crate::grid::{Cell, Grid};
 use crate::linalg::{Cholesky, add_product, product};
+use crate::site::Site;
 
 /// What the nugget is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum NuggetRole {
-    /// Noise of the sensors: the map is smoothed at sensor cells, the spread is the field's own.
+    /// Noise of the sensors: the map is smoothed at the sensors, the spread is the field's own.
+    #[default]
     Noise,
-    /// Part of the field: sensor cells reproduce their readings, the spread includes the nugget.
+    /// Part of the field: the map reproduces the readings at the sensors, the spread includes the
+    /// nugget.
     Field,
 }
 
-/// Correlation at every offset of a grid, so that no exponential is taken twice.
-pub(crate) struct CorrelationTable {
-    cols: usize,
-    values: Vec<f64>,
-}
-
-impl CorrelationTable {
-    pub fn new(grid: Grid, family: Family, decorrelation_m: f64) -> Self {
-        let scale = grid.cell_m() / decorrelation_m;
-        let values = (0..grid.cells())
-            .map(|index| {
-                let Cell { row, col } = grid.cell(index);
-                family.correlation(scale * ((row * row + col * col) as f64).sqrt())
-            })
-            .collect();
-        Self { cols: grid.cols(), values }
-    }
-
-    pub fn between(&self, a: Cell, b: Cell) -> f64 {
-        self.values[a.row.abs_diff(b.row) * self.cols + a.col.abs_diff(b.col)]
-    }
-
-    /// Correlation matrix of some cells, `ratio` added on the diagonal; lower half only.
-    pub fn matrix(&self, cells: &[Cell], ratio: f64) -> Mat<f64> {
-        let n = cells.len();
-        let mut matrix = Mat::zeros(n, n);
-        for j in 0..n {
-            matrix[(j, j)] = self.values[0] + ratio;
-            for i in j + 1..n {
-                matrix[(i, j)] = self.between(cells[i], cells[j]);
-            }
-        }
-        matrix
-    }
-}
-
-/// Trend basis at some cells, one row a cell; coordinates scaled by the grid's longer side.
-pub(crate) fn trend_matrix(grid: Grid, trend: Trend, cells: &[Cell]) -> Mat<f64> {
-    let scale = 2.0 / grid.rows().max(grid.cols()) as f64;
-    let mut matrix = Mat::zeros(cells.len(), trend.terms());
-    for (i, cell) in cells.iter().enumerate() {
-        let u = scale * (cell.row as f64 - 0.5 * (grid.rows() - 1) as f64);
-        let v = scale * (cell.col as f64 - 0.5 * (grid.cols() - 1) as f64);
-        let basis = trend.basis(u, v);
-        for j in 0..trend.terms() {
-            matrix[(i, j)] = basis[j];
-        }
-    }
-    matrix
-}
-
 /// A fitted process, ready to predict. Works in units of the sill: predictions do not depend on it.
-pub(crate) struct Regression<'a> {
-    grid: Grid,
-    cells: Vec<Cell>,
-    table: &'a CorrelationTable,
-    trend: Trend,
+pub(crate) struct Regression {
+    sites: Vec<Site>,
+    correlation: Correlation,
+    frame: TrendFrame,
+    /// What the diagonal has beside the correlation, per sensor.
+    noise: Vec<f64>,
+    /// The nugget over the sill.
     ratio: f64,
     role: NuggetRole,
     cholesky: Cholesky,
@@ -84,41 +37,46 @@ pub(crate) struct Regression<'a> {
     weights: Mat<f64>,
     /// Trend terms x bands.
     beta: Mat<f64>,
+    /// Per band: (Y - F beta)^T K^-1 (Y - F beta).
+    quadratic: Vec<f64>,
 }
 
-/// Prediction at some cells: mean (cells x bands) and variance in units of the sill.
-pub(crate) struct Prediction {
+/// Prediction at some places: mean (places x bands) and variance in units of the sill.
+pub(crate) struct Kriged {
     pub mean: Mat<f64>,
     pub variance: Vec<f64>,
 }
 
-impl<'a> Regression<'a> {
-    /// `values` are sensors x bands; the table must belong to the covariance's family and distance.
+impl Regression {
+    /// `values` are sensors x bands; `noise` is each sensor's variance and `ratio` the nugget's, in
+    /// units of the sill.
     pub fn new(
-        grid: Grid,
-        cells: Vec<Cell>,
+        sites: Vec<Site>,
         values: MatRef<'_, f64>,
-        table: &'a CorrelationTable,
-        covariance: &Covariance,
+        correlation: Correlation,
+        (noise, ratio): (Vec<f64>, f64),
         trend: Trend,
         role: NuggetRole,
     ) -> Result<Self, EstimateError> {
-        let ratio = covariance.nugget / covariance.sill.max(f64::MIN_POSITIVE);
-        let trend = affordable(trend, &cells);
-        let f = trend_matrix(grid, trend, &cells);
+        let frame = TrendFrame::new(trend, &sites);
+        let plain = correlation.matrix(&sites);
         // Smooth families on close sensors need a little more on the diagonal to be factorised.
         let attempts = [0.0, 1e-10, 1e-8, 1e-6, 1e-4];
         let cholesky = attempts
             .iter()
-            .find_map(|jitter| Cholesky::new(table.matrix(&cells, ratio + jitter).as_ref()))
+            .find_map(|jitter| {
+                let mut matrix = plain.clone();
+                noise.iter().enumerate().for_each(|(i, n)| matrix[(i, i)] += n + jitter);
+                Cholesky::new(matrix.as_ref())
+            })
             .ok_or_else(|| {
                 EstimateError::Numerical(format!(
                     "the covariance of {} sensors is not positive definite: choose a shorter \
                      decorrelation or a larger nugget",
-                    cells.len()
+                    sites.len()
                 ))
             })?;
-        let mut half_trend = f.clone();
+        let mut half_trend = frame.matrix(&sites);
         cholesky.half_solve(half_trend.as_mut());
         let mut half_values = values.to_owned();
         cholesky.half_solve(half_values.as_mut());
@@ -133,12 +91,14 @@ impl<'a> Regression<'a> {
         gram.half_solve(beta.as_mut());
         gram.other_half_solve(beta.as_mut());
         add_product(half_values.as_mut(), half_trend.as_ref(), beta.as_ref(), -1.0);
+        let quadratic =
+            (0..half_values.ncols()).map(|k| half_values.col(k).squared_norm_l2()).collect();
         cholesky.other_half_solve(half_values.as_mut());
         Ok(Self {
-            grid,
-            cells,
-            table,
-            trend,
+            sites,
+            correlation,
+            frame,
+            noise,
             ratio,
             role,
             cholesky,
@@ -146,22 +106,49 @@ impl<'a> Regression<'a> {
             gram,
             weights: half_values,
             beta,
+            quadratic,
         })
     }
 
-    pub fn predict(&self, at: &[Cell]) -> Prediction {
-        let (n, m) = (self.cells.len(), at.len());
-        let mut cross = Mat::zeros(n, m);
-        for (j, &cell) in at.iter().enumerate() {
-            let column = cross.col_mut(j).try_as_col_major_mut().expect("dense").as_slice_mut();
-            for (value, &sensor) in column.iter_mut().zip(&self.cells) {
-                *value = self.table.between(sensor, cell);
-                if self.role == NuggetRole::Field && sensor == cell {
-                    *value += self.ratio;
+    /// Sensors less trend terms.
+    pub fn freedom(&self) -> f64 {
+        self.sites.len() as f64 - self.frame.trend.terms() as f64
+    }
+
+    /// Per band: the squared residuals in units of the sill; their mean over
+    /// [`Regression::freedom`] estimates the sill.
+    pub fn quadratic(&self) -> &[f64] {
+        &self.quadratic
+    }
+
+    /// Every sensor's value as the others predict it, sensors x bands: the reading less
+    /// (Q y)_i / Q_ii, with Q = K^-1 - K^-1 F (F^T K^-1 F)^-1 F^T K^-1 (Dubrule 1983).
+    pub fn leave_one_out(&self, values: MatRef<'_, f64>) -> Mat<f64> {
+        let mut lack = self.half_trend.clone();
+        self.cholesky.other_half_solve(lack.as_mut());
+        let mut lack = lack.transpose().to_owned();
+        self.gram.half_solve(lack.as_mut());
+        let diagonal = self.cholesky.inverse_diagonal();
+        let own: Vec<f64> = (0..diagonal.len())
+            .map(|i| (diagonal[i] - lack.col(i).squared_norm_l2()).max(1e-12 * diagonal[i]))
+            .collect();
+        Mat::from_fn(values.nrows(), values.ncols(), |i, k| {
+            values[(i, k)] - self.weights[(i, k)] / own[i]
+        })
+    }
+
+    pub fn predict(&self, at: &[Site]) -> Kriged {
+        let mut cross = self.correlation.cross(&self.sites, at);
+        if self.role == NuggetRole::Field {
+            for (j, place) in at.iter().enumerate() {
+                for (i, sensor) in self.sites.iter().enumerate() {
+                    if sensor.squared_m2(*place) == 0.0 {
+                        cross[(i, j)] += self.noise[i];
+                    }
                 }
             }
         }
-        let basis = trend_matrix(self.grid, self.trend, at);
+        let basis = self.frame.matrix(at);
         let mut mean = product(cross.transpose(), self.weights.as_ref());
         add_product(mean.as_mut(), basis.as_ref(), self.beta.as_ref(), 1.0);
         self.cholesky.half_solve(cross.as_mut());
@@ -169,78 +156,103 @@ impl<'a> Regression<'a> {
         let mut lack = basis.transpose().to_owned();
         add_product(lack.as_mut(), self.half_trend.transpose(), cross.as_ref(), -1.0);
         self.gram.half_solve(lack.as_mut());
-        let own =
-            self.table.values[0] + if self.role == NuggetRole::Field { self.ratio } else { 0.0 };
-        let variance = (0..m)
+        let own = 1.0 + if self.role == NuggetRole::Field { self.ratio } else { 0.0 };
+        let variance = (0..at.len())
             .map(|j| {
                 let known = cross.col(j).squared_norm_l2();
                 (own - known + lack.col(j).squared_norm_l2()).max(0.0)
             })
             .collect();
-        Prediction { mean, variance }
+        Kriged { mean, variance }
     }
-}
-
-/// The richest trend, up to the one asked for, that this many sensors can carry.
-pub(crate) fn affordable(trend: Trend, cells: &[Cell]) -> Trend {
-    [Trend::Quadratic, Trend::Linear, Trend::Constant]
-        .into_iter()
-        .find(|t| t.terms() <= trend.terms() && t.terms() < cells.len())
-        .unwrap_or(Trend::Constant)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture::load;
+    use crate::gaussian_process::Family;
+    use crate::grid::Grid;
 
-    fn fixture_cells(at: &[f64]) -> Vec<Cell> {
-        at.chunks(2).map(|p| Cell::new(p[0] as usize, p[1] as usize)).collect()
-    }
-
-    /// `kriging.npz` was made by PyKrige; it treats the nugget as part of the field.
+    /// `kriging.npz` was made by PyKrige's OrdinaryKriging.
     #[test]
     fn equal_to_pykrige() {
         let fixture = load("kriging");
         let get = |name: &str| fixture[name].1.clone();
-        let grid = Grid::new(64, 64, 1.0).unwrap();
-        let cells = fixture_cells(&get("at"));
+        let sites: Vec<Site> = get("at").chunks(2).map(|p| Site::new(p[0], p[1])).collect();
         let values = get("values");
-        let covariance = Covariance {
-            family: Family::Exponential,
-            decorrelation_m: get("decorrelation")[0],
-            sill: get("psill")[0],
-            nugget: get("nugget")[0],
-        };
-        let table = CorrelationTable::new(grid, covariance.family, covariance.decorrelation_m);
+        let (sill, nugget) = (get("psill")[0], get("nugget")[0]);
+        let correlation =
+            Correlation { family: Family::Exponential, decorrelation_m: get("decorrelation")[0] };
         let y = MatRef::from_column_major_slice(&values, values.len(), 1);
+        let noise = (vec![nugget / sill; sites.len()], nugget / sill);
         let role = NuggetRole::Field;
         let regression =
-            Regression::new(grid, cells, y, &table, &covariance, Trend::Constant, role).unwrap();
-        let at: Vec<Cell> = (0..grid.cells()).map(|i| grid.cell(i)).collect();
-        let got = regression.predict(&at);
+            Regression::new(sites, y, correlation, noise, Trend::Constant, role).unwrap();
+        let side = (get("predicted").len() as f64).sqrt() as usize;
+        let got = regression.predict(&Grid::new(side, side, 1.0).unwrap().sites());
         for (i, (mean, variance)) in get("predicted").iter().zip(get("variance")).enumerate() {
             assert!((got.mean[(i, 0)] - mean).abs() < 1e-6, "{} {mean}", got.mean[(i, 0)]);
-            assert!((covariance.sill * got.variance[i] - variance).abs() < 1e-6);
+            assert!((sill * got.variance[i] - variance).abs() < 1e-6);
         }
     }
 
     #[test]
     fn a_quadratic_surface_is_reproduced_by_its_trend() {
-        let grid = Grid::new(12, 9, 1.0).unwrap();
-        let surface = |c: Cell| 1.0 + 0.5 * c.row as f64 - 0.1 * (c.row * c.col) as f64;
-        let cells: Vec<Cell> = (0..grid.cells()).step_by(4).map(|i| grid.cell(i)).collect();
-        let values: Vec<f64> = cells.iter().map(|&c| surface(c)).collect();
-        let covariance =
-            Covariance { family: Family::Matern52, decorrelation_m: 3.0, sill: 1.0, nugget: 0.1 };
-        let table = CorrelationTable::new(grid, covariance.family, covariance.decorrelation_m);
+        let grid = Grid::new(12, 9, 0.7).unwrap();
+        let surface = |s: &Site| 1.0 + 0.5 * s.x_m - 0.1 * s.x_m * s.y_m;
+        let at = grid.sites();
+        let sites: Vec<Site> = at.iter().copied().step_by(4).collect();
+        let values: Vec<f64> = sites.iter().map(surface).collect();
+        let correlation = Correlation { family: Family::Matern52, decorrelation_m: 3.0 };
         let y = MatRef::from_column_major_slice(&values, values.len(), 1);
         let (trend, role) = (Trend::Quadratic, NuggetRole::Noise);
-        let regression = Regression::new(grid, cells, y, &table, &covariance, trend, role).unwrap();
-        let at: Vec<Cell> = (0..grid.cells()).map(|i| grid.cell(i)).collect();
+        let noise = (vec![0.1; sites.len()], 0.1);
+        let regression = Regression::new(sites, y, correlation, noise, trend, role).unwrap();
         let got = regression.predict(&at);
-        for (i, &cell) in at.iter().enumerate() {
-            assert!((got.mean[(i, 0)] - surface(cell)).abs() < 1e-8);
+        for (i, site) in at.iter().enumerate() {
+            assert!((got.mean[(i, 0)] - surface(site)).abs() < 1e-8);
         }
+    }
+
+    #[test]
+    fn leaving_a_sensor_out_equals_a_regression_without_it() {
+        let sites: Vec<Site> =
+            (0..12).map(|i| Site::new(f64::from(i * i % 13), f64::from(i % 5) + 0.3)).collect();
+        let values: Vec<f64> = (0..12).map(|i| f64::from(i * 7 % 5) - 0.4 * f64::from(i)).collect();
+        let correlation = Correlation::exponential(4.0);
+        let run = |kept: &[usize]| {
+            let sites = kept.iter().map(|&i| sites[i]).collect();
+            let y = Mat::from_fn(kept.len(), 1, |i, _| values[kept[i]]);
+            let noise = (vec![0.2; kept.len()], 0.2);
+            let (trend, role) = (Trend::Linear, NuggetRole::Noise);
+            Regression::new(sites, y.as_ref(), correlation, noise, trend, role).unwrap()
+        };
+        let all: Vec<usize> = (0..12).collect();
+        let y = MatRef::from_column_major_slice(&values, 12, 1);
+        let got = run(&all).leave_one_out(y);
+        for out in 0..12 {
+            let kept: Vec<usize> = all.iter().copied().filter(|i| *i != out).collect();
+            let want = run(&kept).predict(&[sites[out]]).mean[(0, 0)];
+            assert!((got[(out, 0)] - want).abs() < 1e-9, "{} {want}", got[(out, 0)]);
+        }
+    }
+
+    #[test]
+    fn a_sensor_read_often_counts_more() {
+        let sites = vec![Site::new(0.0, 0.0), Site::new(2.0, 0.0)];
+        let values = [1.0, 3.0];
+        let y = MatRef::from_column_major_slice(&values, 2, 1);
+        let correlation = Correlation::exponential(5.0);
+        let mean = |first: f64| {
+            let noise = (vec![first, 1.0], 1.0);
+            let (trend, role) = (Trend::Constant, NuggetRole::Noise);
+            Regression::new(sites.clone(), y, correlation, noise, trend, role)
+                .unwrap()
+                .predict(&[Site::new(1.0, 0.0)])
+                .mean[(0, 0)]
+        };
+        assert!((mean(1.0) - 2.0).abs() < 1e-12);
+        assert!(mean(0.1) < 1.9);
     }
 }

@@ -7,26 +7,33 @@
 use faer::Mat;
 
 use super::nelder_mead::minimise;
-use super::regression::{affordable, trend_matrix};
-use super::{CorrelationTable, Covariance, Family, Trend};
+use super::{Correlation, Covariance, Family, Neighbours, Trend, TrendFrame};
 use crate::error::EstimateError;
-use crate::estimate::Progress;
-use crate::grid::{Cell, Grid};
 use crate::linalg::{Cholesky, add_product, product};
+use crate::progress::Progress;
+use crate::site::{Site, extent_m};
 
 /// Parameters that the user has fixed; the others are fitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fixed {
+    /// The decorrelation distance in metres.
     pub decorrelation_m: Option<f64>,
+    /// Variance of the process.
     pub sill: Option<f64>,
+    /// Variance of what no neighbour shares.
     pub nugget: Option<f64>,
 }
 
 /// Sensors and bands without gaps between them.
+#[derive(Clone)]
 pub(crate) struct Sample {
-    pub cells: Vec<Cell>,
+    pub sites: Vec<Site>,
     /// Sensors x bands.
     pub values: Mat<f64>,
+    /// The nugget's share at each sensor: one over how often it was read.
+    pub share: Vec<f64>,
+    /// Stated noise variance of each sensor, beside the nugget.
+    pub stated: Vec<f64>,
 }
 
 /// The most sensors whose likelihood is evaluated; more are thinned evenly.
@@ -34,25 +41,34 @@ const MOST_SENSORS: usize = 640;
 /// Sensors in the coarse search that finds the start.
 const COARSE_SENSORS: usize = 128;
 const RATIO_BOUNDS: (f64, f64) = (1e-6, 1e2);
+/// Before any reading the decorrelation distance is about the extent of the survey, within a factor
+/// of e to this.
+const SPREAD_REACH: f64 = 1.5;
+/// What is usual counts for the sill as much as this many readings.
+const USUAL_READINGS: f64 = 2.0;
 
-/// Fits what is not fixed to all samples together.
+/// Fits what is not fixed to all samples together. `usual` is the sill to expect before any reading:
+/// it counts where readings are few.
 pub(crate) fn fit(
-    grid: Grid,
     samples: &[Sample],
     family: Family,
     trend: Trend,
     fixed: Fixed,
+    usual: f64,
     progress: &Progress<'_>,
 ) -> Result<Covariance, EstimateError> {
     if samples.is_empty() {
         // No band has two readings: any law will do, the map is flat in every band.
-        let decorrelation_m = fixed.decorrelation_m.unwrap_or(grid.diagonal_m().max(grid.cell_m()));
-        let (sill, nugget) = (fixed.sill.unwrap_or(1.0), fixed.nugget.unwrap_or(0.0));
+        let decorrelation_m = fixed.decorrelation_m.unwrap_or(1.0);
+        let (sill, nugget) = (fixed.sill.unwrap_or(usual), fixed.nugget.unwrap_or(0.0));
         return Ok(Covariance { family, decorrelation_m, sill, nugget });
     }
-    let reach = (0.5 * grid.cell_m(), 20.0 * grid.diagonal_m().max(grid.cell_m()));
+    let extent = samples.iter().map(|s| extent_m(&s.sites)).fold(0.0, f64::max);
+    let least = samples.iter().map(|s| closest_m(&s.sites)).fold(f64::INFINITY, f64::min);
+    let reach = ((0.5 * least).min(extent), 20.0 * extent);
     let spread = pooled_variance(samples);
-    let search = Search { grid, family, trend, fixed, spread, reach };
+    let stated = samples.iter().any(|s| s.stated.iter().any(|v| *v > 0.0));
+    let search = Search { family, trend, fixed, usual, spread, extent, reach, stated };
     let coarse: Vec<Sample> = samples.iter().map(|s| s.thinned_to(COARSE_SENSORS)).collect();
     let fine: Vec<Sample> = samples.iter().map(Sample::thinned).collect();
 
@@ -62,7 +78,7 @@ pub(crate) fn fit(
     }
     let bounds = search.bounds();
     let objective = |x: &[f64]| {
-        progress.report(0, 1)?;
+        progress.check()?;
         Ok::<_, EstimateError>(search.objective(x, &fine))
     };
     let (best, value) = minimise(objective, &start, &bounds, 0.7, 0.03, 80)?;
@@ -75,13 +91,17 @@ pub(crate) fn fit(
 }
 
 struct Search {
-    grid: Grid,
     family: Family,
     trend: Trend,
     fixed: Fixed,
+    usual: f64,
     /// Pooled variance of the readings: the scale of sill and nugget.
     spread: f64,
+    /// The diagonal of the survey.
+    extent: f64,
     reach: (f64, f64),
+    /// Some noise is stated in the readings' unit, which ties the scale down.
+    stated: bool,
 }
 
 /// A likelihood in terms of the free parameters' logarithms.
@@ -89,7 +109,8 @@ impl Search {
     /// Sill and nugget are searched as a ratio with the sill profiled out, unless one is fixed to
     /// a value that ties the scale down.
     fn profiled(&self) -> bool {
-        self.fixed.sill.is_none() && self.fixed.nugget.is_none_or(|n| n == 0.0)
+        let free = self.fixed.sill.is_none() && self.fixed.nugget.is_none_or(|n| n == 0.0);
+        free && !self.stated
     }
 
     fn bounds(&self) -> Vec<(f64, f64)> {
@@ -133,8 +154,7 @@ impl Search {
         let bounds = self.bounds();
         let mut axes: Vec<Vec<f64>> = Vec::new();
         if self.fixed.decorrelation_m.is_none() {
-            let diagonal = self.grid.diagonal_m().max(self.grid.cell_m());
-            axes.push([0.03, 0.1, 0.3, 1.0, 3.0].map(|f: f64| (f * diagonal).ln()).to_vec());
+            axes.push([0.03, 0.1, 0.3, 1.0, 3.0].map(|f: f64| (f * self.extent).ln()).to_vec());
         }
         for &(low, high) in &bounds[axes.len()..] {
             let inner = if self.profiled() {
@@ -159,7 +179,7 @@ impl Search {
         }
         let mut best = (f64::INFINITY, points[0].clone());
         for point in points.into_iter().filter(|p| !p.is_empty()) {
-            progress.report(0, 1)?;
+            progress.check()?;
             let value = self.objective(&point, samples);
             if value < best.0 {
                 best = (value, point);
@@ -172,37 +192,39 @@ impl Search {
     /// cannot be factorised.
     fn objective(&self, x: &[f64], samples: &[Sample]) -> f64 {
         let (decorrelation, first, second) = self.unpack(x);
-        let table = CorrelationTable::new(self.grid, self.family, decorrelation);
+        let correlation = Correlation { family: self.family, decorrelation_m: decorrelation };
         let profiled = self.profiled();
-        let ratio = if profiled { first } else { second / first };
+        let (ratio, unit) = if profiled { (first, 1.0) } else { (second / first, first) };
         let (mut quadratic, mut freedom, mut log_det) = (0.0, 0.0, 0.0);
         for sample in samples {
-            let Some(terms) = sample.terms(self.grid, self.trend, &table, ratio) else {
+            let Some(terms) = sample.terms(self.trend, correlation, ratio, unit) else {
                 return f64::INFINITY;
             };
             quadratic += terms.quadratic.iter().sum::<f64>();
             freedom += terms.freedom * sample.values.ncols() as f64;
             log_det += terms.log_det * sample.values.ncols() as f64;
         }
+        let prior = ((decorrelation / self.extent).ln() / SPREAD_REACH).powi(2);
         if profiled {
-            freedom * (quadratic / freedom).max(1e-300).ln() + log_det
+            freedom * (quadratic / freedom).max(1e-300).ln() + log_det + prior
         } else {
-            freedom * first.ln() + quadratic / first + log_det
+            freedom * first.ln() + quadratic / first + log_det + prior
         }
     }
 
     fn covariance(&self, x: &[f64], samples: &[Sample]) -> Covariance {
         let (decorrelation_m, first, second) = self.unpack(x);
         let (sill, nugget) = if self.profiled() {
-            let table = CorrelationTable::new(self.grid, self.family, decorrelation_m);
+            let correlation = Correlation { family: self.family, decorrelation_m };
             let terms =
-                samples.iter().filter_map(|s| s.terms(self.grid, self.trend, &table, first));
+                samples.iter().filter_map(|s| s.terms(self.trend, correlation, first, 1.0));
             let (mut quadratic, mut freedom) = (0.0, 0.0);
             for t in terms {
                 freedom += t.freedom * t.quadratic.len() as f64;
                 quadratic += t.quadratic.iter().sum::<f64>();
             }
-            let sill = (quadratic / freedom.max(1.0)).max(1e-300);
+            let usual = USUAL_READINGS * self.usual;
+            let sill = ((quadratic + usual) / (freedom + USUAL_READINGS)).max(1e-300);
             (sill, first * sill)
         } else {
             (first, second)
@@ -228,25 +250,45 @@ impl Sample {
     }
 
     fn thinned_to(&self, most: usize) -> Sample {
-        let n = self.cells.len();
-        let step = n as f64 / most.min(n) as f64;
-        let kept: Vec<usize> = (0..most.min(n)).map(|i| (i as f64 * step) as usize).collect();
+        let n = self.sites.len();
+        if n <= most {
+            return self.clone();
+        }
+        let step = n as f64 / most as f64;
+        let kept: Vec<usize> = (0..most).map(|i| (i as f64 * step) as usize).collect();
+        self.part(&kept)
+    }
+
+    /// Some of the sensors.
+    pub fn part(&self, kept: &[usize]) -> Sample {
         Sample {
-            cells: kept.iter().map(|&i| self.cells[i]).collect(),
+            sites: kept.iter().map(|&i| self.sites[i]).collect(),
             values: Mat::from_fn(kept.len(), self.values.ncols(), |i, k| self.values[(kept[i], k)]),
+            share: kept.iter().map(|&i| self.share[i]).collect(),
+            stated: kept.iter().map(|&i| self.stated[i]).collect(),
         }
     }
 
+    /// Each sensor's noise in units of a sill, where the nugget is `ratio` of it.
+    pub fn noise(&self, ratio: f64, sill: f64) -> Vec<f64> {
+        self.share.iter().zip(&self.stated).map(|(share, s)| ratio * share + s / sill).collect()
+    }
+
+    /// `unit` is the sill, which only stated noise must know.
     pub fn terms(
         &self,
-        grid: Grid,
         trend: Trend,
-        table: &CorrelationTable,
+        correlation: Correlation,
         ratio: f64,
+        unit: f64,
     ) -> Option<Terms> {
-        let trend = affordable(trend, &self.cells);
-        let cholesky = Cholesky::new(table.matrix(&self.cells, ratio).as_ref())?;
-        let mut half_trend = trend_matrix(grid, trend, &self.cells);
+        let frame = TrendFrame::new(trend, &self.sites);
+        let mut matrix = correlation.matrix(&self.sites);
+        for (i, noise) in self.noise(ratio, unit).into_iter().enumerate() {
+            matrix[(i, i)] += noise;
+        }
+        let cholesky = Cholesky::new(matrix.as_ref())?;
+        let mut half_trend = frame.matrix(&self.sites);
         cholesky.half_solve(half_trend.as_mut());
         let mut half_values = self.values.clone();
         cholesky.half_solve(half_values.as_mut());
@@ -259,10 +301,21 @@ impl Sample {
             (0..half_values.ncols()).map(|k| half_values.col(k).squared_norm_l2()).collect();
         Some(Terms {
             quadratic,
-            freedom: (self.cells.len() - trend.terms()) as f64,
+            freedom: (self.sites.len() - frame.trend.terms()) as f64,
             log_det: cholesky.log_det() + gram.log_det(),
         })
     }
+}
+
+/// The least distance between two sensors.
+fn closest_m(sites: &[Site]) -> f64 {
+    let index = Neighbours::new(sites);
+    let mut found = Vec::new();
+    let nearest = |site: &Site| {
+        index.nearest(*site, 2, &mut found);
+        found.last().map_or(f64::INFINITY, |(d2, _)| d2.sqrt())
+    };
+    sites.iter().map(nearest).filter(|d| *d > 0.0).fold(f64::INFINITY, f64::min)
 }
 
 fn pooled_variance(samples: &[Sample]) -> f64 {
@@ -281,6 +334,7 @@ fn pooled_variance(samples: &[Sample]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grid::Grid;
     use crate::simulate::{Shadowing, stream};
     use rand_distr::{Distribution, StandardNormal};
 
@@ -289,37 +343,44 @@ mod tests {
         let shadowing = Shadowing::new(grid, decorrelation_m).unwrap();
         let mut rng = stream(0, 0);
         let fields: Vec<_> = (0..16).flat_map(|_| shadowing.draw_pair(&mut rng)).collect();
-        let cells: Vec<Cell> = (0..grid.cells()).step_by(3).map(|i| grid.cell(i)).collect();
+        let cells: Vec<_> = (0..grid.cells()).step_by(3).map(|i| grid.cell(i)).collect();
         let values = Mat::from_fn(cells.len(), fields.len(), |i, k| {
             let noise: f64 = StandardNormal.sample(&mut rng);
             sill.sqrt() * fields[k][[cells[i].row, cells[i].col]] + nugget.sqrt() * noise
         });
-        vec![Sample { cells, values }]
+        let (share, stated) = (vec![1.0; cells.len()], vec![0.0; cells.len()]);
+        let sites = cells.into_iter().map(|c| grid.site(c)).collect();
+        vec![Sample { sites, values, share, stated }]
     }
 
-    fn run(samples: &[Sample], grid: Grid, fixed: Fixed) -> Covariance {
+    fn run(samples: &[Sample], fixed: Fixed) -> Covariance {
         let (family, trend) = (Family::Exponential, Trend::Constant);
-        fit(grid, samples, family, trend, fixed, &Progress::silent()).unwrap()
+        fit(samples, family, trend, fixed, 4.0, &Progress::silent()).unwrap()
     }
 
     #[test]
     fn known_parameters_are_found() {
         let grid = Grid::new(32, 32, 1.0).unwrap();
-        let samples = sample(grid, 8.0, 4.0, 0.5);
+        let mut samples = sample(grid, 8.0, 4.0, 0.5);
         let close = |got: f64, want: f64| assert!((got / want - 1.0).abs() < 0.2, "{got} {want}");
-        let free = run(&samples, grid, Fixed::default());
+        let free = run(&samples, Fixed::default());
         close(free.decorrelation_m, 8.0);
         close(free.sill, 4.0);
         close(free.nugget, 0.5);
         let fixed = Fixed { sill: Some(4.0), ..Fixed::default() };
-        let tied = run(&samples, grid, fixed);
+        let tied = run(&samples, fixed);
         assert_eq!(tied.sill, 4.0);
         close(tied.decorrelation_m, 8.0);
         close(tied.nugget, 0.5);
         let all = Fixed { decorrelation_m: Some(5.0), sill: Some(3.0), nugget: Some(0.25) };
-        let given = run(&samples, grid, all);
+        let given = run(&samples, all);
         assert_eq!((given.decorrelation_m, given.sill, given.nugget), (5.0, 3.0, 0.25));
-        let bare = run(&samples, grid, Fixed { nugget: Some(0.0), ..Fixed::default() });
+        let bare = run(&samples, Fixed { nugget: Some(0.0), ..Fixed::default() });
         assert_eq!(bare.nugget, 0.0);
+        // Stated noise leaves the nugget next to nothing.
+        samples[0].stated.fill(0.5);
+        let stated = run(&samples, Fixed::default());
+        close(stated.sill, 4.0);
+        assert!(stated.nugget < 0.1, "{}", stated.nugget);
     }
 }

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use crate::error::InputError;
 use crate::grid::Grid;
 use crate::map::{Factors, RadioMap};
+use crate::scale::Scale;
 
 /// Shape of the bumps that make up a power spectral density.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ pub fn simulate(scenario: &Scenario) -> Result<RadioMap, InputError> {
     check(scenario)?;
     let Scenario { grid, bands, emitters, .. } = *scenario;
     let mut rng = stream(scenario.seed, 0);
-    let mut positions = Vec::with_capacity(emitters);
+    let mut positions: Vec<[f64; 2]> = Vec::with_capacity(emitters);
     let mut exponents = Vec::with_capacity(emitters);
     let mut psd = Array2::zeros((emitters, bands));
     for mut spectrum in psd.outer_iter_mut() {
@@ -84,7 +85,8 @@ pub fn simulate(scenario: &Scenario) -> Result<RadioMap, InputError> {
             let norm = field.iter().map(|v| v * v).sum::<f64>().sqrt();
             field.mapv_inplace(|v| v / norm);
         });
-    Ok(RadioMap::factored(grid, Factors { slf, psd })?.with_emitters(positions))
+    let emitters = positions.into_iter().map(|at| grid.site_at(at)).collect();
+    Ok(RadioMap::factored(grid, Factors { slf, psd }, Scale::paper())?.with_emitters(emitters))
 }
 
 fn check(scenario: &Scenario) -> Result<(), InputError> {
@@ -199,7 +201,7 @@ mod tests {
     fn without_shadowing_only_path_loss_is_left() {
         let map = simulate(&Scenario { shadow_db: 0.0, emitters: 1, ..scenario() }).unwrap();
         let slf = &map.factors().unwrap().slf;
-        let [row, col] = map.emitters()[0];
+        let [row, col] = map.grid().position(map.emitters()[0]);
         let at = |i: usize, j: usize| {
             let d = (i as f64 - row).hypot(j as f64 - col);
             (d.max(REFERENCE_DISTANCE_M).ln(), slf[[0, i, j]].ln())

@@ -13,10 +13,11 @@ use rand_chacha::ChaCha8Rng;
 
 use super::hals::Hals;
 use crate::error::{EstimateError, InputError};
-use crate::estimate::Progress;
+use crate::progress::Progress;
 use crate::grid::{Cell, Grid};
 use crate::likelihood::{Probit, SquaredError};
 use crate::link::Link;
+use crate::site::Site;
 
 /// What the sensors report, sensors x bands.
 #[derive(Clone, Copy, Debug)]
@@ -209,9 +210,8 @@ fn check(problem: &Problem<'_>, options: &BtdOptions, start: &Start<'_>) -> Resu
     shape("readings", &[sensors, bands], vec![problem.cells.len(), bands])?;
     let off = problem.cells.iter().position(|&cell| !problem.grid.contains(cell));
     if let Some(sensor) = off {
-        let Cell { row, col } = problem.cells[sensor];
-        let (row, col) = (row as i64, col as i64);
-        return Err(InputError::OffGrid { sensor, row, col, rows, cols });
+        let Site { x_m, y_m } = problem.grid.site(problem.cells[sensor]);
+        return Err(InputError::OffGrid { sensor, x_m, y_m, rows, cols });
     }
     let emitters = match start {
         Start::Random { emitters, .. } => *emitters,

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use super::weighted::Bounds;
 use super::{UnmixOptions, check, equilibrate, scale, sensors_without_gaps, vertices};
 use crate::error::EstimateError;
-use crate::link::Link;
+use crate::link::{Link, noise_floor};
 
 /// More emitters than this are never proposed.
 pub const MOST: usize = 12;
@@ -47,8 +47,12 @@ pub enum Evidence {
 }
 
 /// Estimates the number of emitters from readings (sensors x bands, linear power, NaN = gap): 1 to
-/// the least of sensors, bands and 12.
-pub fn count(readings_power: &Array2<f64>, seed: u64) -> Result<Count, EstimateError> {
+/// the least of sensors, bands and 12. Held-out entries are compared in `link`.
+pub fn count(
+    readings_power: &Array2<f64>,
+    link: Link,
+    seed: u64,
+) -> Result<Count, EstimateError> {
     check(readings_power, 1, &UnmixOptions::default())?;
     let (sensors, bands) = readings_power.dim();
     let power: Vec<f64> = readings_power.iter().copied().collect();
@@ -56,7 +60,7 @@ pub fn count(readings_power: &Array2<f64>, seed: u64) -> Result<Count, EstimateE
     if let Some(count) = exact_rank(&power, bands, most) {
         return Ok(count);
     }
-    let (link, bounds) = judge(&power);
+    let (link, bounds) = judge(&power, link);
     let mut count = held_out(&power, bounds.as_ref(), bands, most, link, 0.0, seed);
     // Readings just above the noise are biased upwards, everywhere alike: the noise itself takes
     // one of the emitters.
@@ -75,13 +79,11 @@ pub fn count_exact(readings_power: &Array2<f64>) -> Option<usize> {
 
 /// How held-out entries are judged. Where noise was cut at zero, what is left of it has a positive
 /// mean that looks like one more emitter: such readings only say that the power is small.
-pub(crate) fn judge(power: &[f64]) -> (Link, Option<Bounds>) {
-    // Sensors stand in about a tenth of the cells.
-    let link = Link::choose(power.iter().copied(), 10 * power.len());
+pub(crate) fn judge(power: &[f64], link: Link) -> (Link, Option<Bounds>) {
     let zeros = power.iter().filter(|x| **x == 0.0).count();
-    if zeros * 50 <= power.len() {
-        return (link, None);
-    }
+    let noise = noise_floor(power.iter().copied()).filter(|_| zeros * 50 > power.len());
+    let Some(noise) = noise else { return (link, None) };
+    let link = Link::new(link.offset().max(noise));
     let loud = LOUD * link.offset();
     let low = power.iter().map(|&x| if x < loud { 0.0 } else { x }).collect();
     let high = power.iter().map(|&x| x.max(loud)).collect();
@@ -156,7 +158,7 @@ mod tests {
     fn the_rank_of_exact_readings_is_found() {
         for emitters in [1, 2, 5, 8] {
             let truth = simulate(82, emitters, 64, 3);
-            let count = count(&truth.power, 0).unwrap();
+            let count = count(&truth.power, Link::new(1e-6), 0).unwrap();
             assert_eq!(count.emitters, emitters);
             let Evidence::Rank { left } = count.evidence else { panic!("noise was seen") };
             assert_eq!(left.len(), emitters + 1);
@@ -169,20 +171,20 @@ mod tests {
             let truth = simulate(120, emitters, 48, 5);
             let mut rng = ChaCha8Rng::seed_from_u64(1);
             let noisy = truth.power.mapv(|x| x * rng.random_range(0.8..1.2));
-            let count = count(&noisy, 0).unwrap();
+            let count = count(&noisy, Link::new(1e-6), 0).unwrap();
             assert_eq!(count.emitters, emitters, "{:?}", count.evidence);
         }
     }
 
     #[test]
     fn odd_readings_have_a_count() {
-        assert_eq!(count(&Array2::from_elem((5, 1), 2.0), 0).unwrap().emitters, 1);
-        assert_eq!(count(&Array2::from_elem((6, 7), 0.1), 0).unwrap().emitters, 1);
+        assert_eq!(count(&Array2::from_elem((5, 1), 2.0), Link::new(1e-6), 0).unwrap().emitters, 1);
+        assert_eq!(count(&Array2::from_elem((6, 7), 0.1), Link::new(1e-6), 0).unwrap().emitters, 1);
         let mut sparse = Array2::from_elem((4, 3), f64::NAN);
         sparse[[0, 0]] = 1.0;
         sparse[[1, 1]] = 2.0;
         sparse[[3, 2]] = 3.0;
-        assert!((1..=3).contains(&count(&sparse, 0).unwrap().emitters));
-        assert!(count(&Array2::zeros((4, 3)), 0).is_err());
+        assert!((1..=3).contains(&count(&sparse, Link::new(1e-6), 0).unwrap().emitters));
+        assert!(count(&Array2::zeros((4, 3)), Link::new(1e-6), 0).is_err());
     }
 }

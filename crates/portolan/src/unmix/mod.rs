@@ -31,7 +31,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::error::{EstimateError, InputError};
-use crate::link::Link;
+use crate::link::{Link, quiet_offset};
 use exact::Subspace;
 use hals::Hals;
 use weighted::{System, Weighted};
@@ -82,7 +82,7 @@ pub fn unmix(
     // In units of the brightest reading: squares of watts far away would underflow.
     let floor = match options.floor {
         Some(floor) => floor,
-        None => Link::choose(readings_power.iter().copied(), 10 * readings_power.len()).offset(),
+        None => quiet_offset(readings_power.iter().copied()),
     };
     let peak = readings_power.iter().copied().filter(|x| !x.is_nan()).fold(0.0, f64::max);
     let power: Vec<f64> = readings_power.iter().map(|x| x / peak).collect();
@@ -91,7 +91,7 @@ pub fn unmix(
     let fitted = match exact.flatten() {
         Some(fitted) => fitted,
         None => {
-            let (link, bounds) = count::judge(&power);
+            let (link, bounds) = count::judge(&power, Link::new(floor));
             let floor = if bounds.is_some() { link.offset().max(floor) } else { floor };
             unmix_noisy(&power, bounds, bands, emitters, floor, options, seed)
         }

@@ -5,7 +5,7 @@ use ndarray::Array2;
 use super::weighted::Weighted;
 use super::{UnmixOptions, Unmixed, check, count, finish};
 use crate::error::{EstimateError, InputError};
-use crate::link::Link;
+use crate::link::{Link, quiet_offset};
 
 /// Improves SLFs at the sensors (sensors x emitters) and PSDs (emitters x bands) in relative error
 /// for `options.polish_rounds`. Emitters keep their order.
@@ -24,10 +24,9 @@ pub fn refine(
     }
     let peak = readings_power.iter().copied().filter(|x| !x.is_nan()).fold(0.0, f64::max);
     let power: Vec<f64> = readings_power.iter().map(|x| x / peak).collect();
-    let floor = options.floor.unwrap_or_else(|| {
-        Link::choose(readings_power.iter().copied(), 10 * readings_power.len()).offset()
-    }) / peak;
-    let (link, bounds) = count::judge(&power);
+    let quiet = || quiet_offset(readings_power.iter().copied());
+    let floor = options.floor.unwrap_or_else(quiet) / peak;
+    let (link, bounds) = count::judge(&power, Link::new(floor));
     let floor = if bounds.is_some() { link.offset().max(floor) } else { floor };
     let slf = slf_at_sensors.t().iter().map(|s| s / peak).collect();
     let psd = psd.iter().copied().collect();

@@ -104,7 +104,7 @@ fn the_order_of_sensors_and_the_unit_do_not_matter() {
     let noisy = add_noise(&truth.power, 50.0, 1);
     let base = unmix(&noisy, 3, &UnmixOptions::default(), 7).unwrap();
     // A power of two, so that not even rounding differs; the floor scales along.
-    let floor = Link::choose(noisy.iter().copied(), 10 * noisy.len()).offset();
+    let floor = quiet_offset(noisy.iter().copied());
     let fixed = UnmixOptions { floor: Some(floor * 1024.0), ..UnmixOptions::default() };
     let scaled = unmix(&noisy.mapv(|x| x * 1024.0), 3, &fixed, 7).unwrap();
     for (a, b) in base.psd.iter().zip(&scaled.psd) {

@@ -3,12 +3,12 @@
 
 use crate::adam::Adam;
 use crate::error::EstimateError;
-use crate::estimate::Progress;
 use crate::estimate::course::Course;
 use crate::estimate::unn::fit::add_penalty;
 use crate::estimate::unn::misfit::Misfit;
 use crate::generator::{Generator, Sampler, Workspace};
 use crate::likelihood::Likelihood;
+use crate::progress::Progress;
 
 /// Everything that is fitted: X = sum_r exp(level_r) S(z_r) o c_r.
 #[derive(Clone, Debug)]

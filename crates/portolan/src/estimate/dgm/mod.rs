@@ -8,16 +8,19 @@ mod start;
 use ndarray::{Array2, Array3};
 use rayon::prelude::*;
 
-use super::bands::{OFFSET, Scale};
-use super::btd::factored;
+use super::bands::{Domain, OFFSET};
+use super::btd::{gridded_model, unit_norm};
 use super::course::{Course, Schedule, TOLERANCE};
 use super::emitters::{number_of_emitters, shown, unmix_readings};
 use super::unn::misfit::{Misfit, padded};
-use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
+use super::{Context, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::generator::{Generator, Sampler, Trained};
+use crate::grid::Grid;
 use crate::likelihood::{Likelihood, Probit, SquaredError};
-use crate::map::RadioMap;
+use crate::link::Link;
+use crate::model::{Archive, DrawnGrid, Drawing, Model, Report, damaged};
+use crate::progress::Progress;
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
 use fit::{Fit, FitOptions, Unknowns};
@@ -54,64 +57,106 @@ const OWN: &[OptionSpec] = &[
 ];
 pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Start {
+pub(super) const KIND: &str = "dgm";
+
+/// Where the fit begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum DgmStart {
+    /// PSDs by unmixing, latents fitted to each emitter's SLF at the sensors.
+    #[default]
     Unmixed,
+    /// The best of many random points.
     Random,
 }
 
-struct Dgm {
-    trained: Trained,
-    start: Start,
-    draws: usize,
-    starts: usize,
-    start_iterations: usize,
-    course: Course,
-    rate_latent: f64,
-    rate_psd: f64,
-    lambda: f64,
-    scale: Scale,
+/// SLFs of a generator trained on simulated ones, with their PSDs: the learned baseline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dgm {
+    /// Which weights.
+    pub trained: Trained,
+    /// Where the fit begins.
+    pub start: DgmStart,
+    /// Random points looked at.
+    pub draws: usize,
+    /// Points descended.
+    pub starts: usize,
+    /// Iterations for each of them.
+    pub start_iterations: usize,
+    /// Most iterations of the joint fit.
+    pub iterations: usize,
+    /// Stop once the loss changes relatively less; 0 = never.
+    pub tolerance: f64,
+    /// Learning rate of the latents.
+    pub rate_latent: f64,
+    /// Learning rate of the PSDs.
+    pub rate_psd: f64,
+    /// Weight of the latents' squared norm beside the misfit per band.
+    pub lambda_latent: f64,
+    /// The a of ln(x + a); from the unit where absent.
+    pub offset: Option<f64>,
 }
 
-pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
+impl Default for Dgm {
+    fn default() -> Self {
+        Self {
+            trained: Trained::default(),
+            start: DgmStart::Unmixed,
+            draws: 128,
+            starts: 3,
+            start_iterations: 200,
+            iterations: 400,
+            tolerance: 0.0,
+            rate_latent: 0.2,
+            rate_psd: 0.01,
+            lambda_latent: 0.03,
+            offset: None,
+        }
+    }
+}
+
+const WEIGHTS: [(&str, Trained); 2] = [("broad", Trained::Broad), ("narrow", Trained::Narrow)];
+
+pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
+    let usual = Dgm::default();
     let finite = 0.0..f64::INFINITY;
-    let weights = [("broad", Trained::Broad), ("narrow", Trained::Narrow)];
-    let starts = [("unmixed", Start::Unmixed), ("random", Start::Random)];
+    let starts = [("unmixed", DgmStart::Unmixed), ("random", DgmStart::Random)];
     let rates = f64::MIN_POSITIVE..f64::INFINITY;
+    let count = |name: &str, most: usize, default: usize| -> Result<usize, InputError> {
+        Ok(options.count(name, 1..=most)?.unwrap_or(default))
+    };
     Ok(Box::new(Dgm {
-        trained: options.choice("weights", &weights)?.unwrap_or_default(),
-        start: options.choice("start", &starts)?.unwrap_or(Start::Unmixed),
-        draws: options.count("draws", 1..=100_000)?.unwrap_or(128),
-        starts: options.count("starts", 1..=1000)?.unwrap_or(3),
-        start_iterations: options.count("start_iterations", 1..=1_000_000)?.unwrap_or(200),
-        course: Course {
-            iterations: options.count("iterations", 1..=1_000_000)?.unwrap_or(400),
-            tolerance: options.number("tolerance", finite.clone())?.unwrap_or(0.0),
-            schedule: Schedule::Cosine,
-        },
-        rate_latent: options.number("lr_latent", rates)?.unwrap_or(0.2),
-        rate_psd: options.number("lr_psd", finite.clone())?.unwrap_or(0.01),
-        lambda: options.number("lambda_latent", finite)?.unwrap_or(0.03),
-        scale: Scale::log_from_options(options)?,
+        trained: options.choice("weights", &WEIGHTS)?.unwrap_or_default(),
+        start: options.choice("start", &starts)?.unwrap_or_default(),
+        draws: count("draws", 100_000, usual.draws)?,
+        starts: count("starts", 1000, usual.starts)?,
+        start_iterations: count("start_iterations", 1_000_000, usual.start_iterations)?,
+        iterations: count("iterations", 1_000_000, usual.iterations)?,
+        tolerance: options.number("tolerance", finite.clone())?.unwrap_or(usual.tolerance),
+        rate_latent: options.number("lr_latent", rates)?.unwrap_or(usual.rate_latent),
+        rate_psd: options.number("lr_psd", finite.clone())?.unwrap_or(usual.rate_psd),
+        lambda_latent: options.number("lambda_latent", finite)?.unwrap_or(usual.lambda_latent),
+        offset: Domain::log_from_options(options)?,
     }))
 }
 
-impl Estimator for Dgm {
-    fn estimate(
+impl Method for Dgm {
+    fn fit(
         &self,
         readings: &Readings,
         context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<Estimate, EstimateError> {
-        progress.report(0, 1)?;
+    ) -> Result<Model, EstimateError> {
+        progress.check()?;
         let generator = self.trained.generator()?;
-        let power = readings.power();
-        let link = self.scale.link(readings, &power).expect("the scale is logarithmic");
+        let grid = context.grid_for(readings)?;
+        let readings = &readings.on_grid(grid)?;
+        let power = readings.power_or_floor();
+        let link = self.offset.map_or_else(|| readings.floored_link(), Link::new);
         let unit = power.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
-        let grid = readings.grid();
-        let cells: Vec<usize> = readings.cells().iter().map(|&c| grid.index(c)).collect();
+        let cells: Vec<usize> = readings.cells(grid)?.iter().map(|&c| grid.index(c)).collect();
         let sampler = generator.sampler((grid.rows(), grid.cols()), &cells);
-        let job = Job {
+        let job = DgmFit {
             dgm: self,
             readings,
             context,
@@ -133,14 +178,12 @@ impl Estimator for Dgm {
                 job.solve(probit, &targets, MISSING_LEVEL, mean(&logs), progress)?
             }
         };
-        let mut estimate = Estimate::new(job.draw(&at)?);
-        estimate.iterations = trace.len();
-        estimate.loss = trace.last().copied();
-        estimate.loss_trace = trace;
+        let mut report = Report::of_descent(trace);
         let square = at.latents.iter().map(|z| f64::from(z * z)).sum::<f64>();
-        estimate.fitted.push(("latent_rms", (square / at.latents.len() as f64).sqrt()));
-        estimate.notes.extend(job.note());
-        Ok(estimate)
+        report.add_fitted(&[("latent_rms", (square / at.latents.len() as f64).sqrt())]);
+        report.notes.extend(stretched(grid, generator.side()));
+        let generated = GeneratedSlfs { trained: self.trained, bands: readings.bands(), at, unit };
+        Ok(gridded_model(readings, grid, generated)?.with_report(report))
     }
 }
 
@@ -150,8 +193,8 @@ fn mean(values: &[f32]) -> f64 {
     there().map(|v| f64::from(*v)).sum::<f64>() / there().count().max(1) as f64
 }
 
-/// One estimate on its way; powers are multiples of `unit`.
-struct Job<'a> {
+/// One fit on its way; powers are multiples of `unit`.
+struct DgmFit<'a> {
     dgm: &'a Dgm,
     readings: &'a Readings,
     context: &'a Context<'a>,
@@ -162,7 +205,7 @@ struct Job<'a> {
     offset: f64,
 }
 
-impl Job<'_> {
+impl DgmFit<'_> {
     fn solve<L: Likelihood<f32> + Clone>(
         &self,
         likelihood: L,
@@ -177,17 +220,18 @@ impl Job<'_> {
             Fit::new(self.generator, self.sampler, misfit, self.emitters, bands)
         };
         let mut at = match self.dgm.start {
-            Start::Unmixed => self.unmixed(progress)?,
-            Start::Random => self.best_random(fit, mean, progress)?,
+            DgmStart::Unmixed => self.unmixed(progress)?,
+            DgmStart::Random => self.best_random(fit, mean, progress)?,
         };
         progress.fit_begins();
-        let trace = fit().descend(&mut at, &self.options(self.dgm.course), progress)?;
+        let trace = fit().descend(&mut at, &self.options(self.dgm.iterations), progress)?;
         Ok((at, trace))
     }
 
-    fn options(&self, course: Course) -> FitOptions {
-        let Dgm { rate_latent, rate_psd, lambda, .. } = *self.dgm;
-        FitOptions { course, rate_latent, rate_psd, lambda }
+    fn options(&self, iterations: usize) -> FitOptions {
+        let Dgm { rate_latent, rate_psd, lambda_latent, tolerance, .. } = *self.dgm;
+        let course = Course { iterations, tolerance, schedule: Schedule::Cosine };
+        FitOptions { course, rate_latent, rate_psd, lambda: lambda_latent }
     }
 
     /// Of many random points the lowest are descended a little, and the lowest of them is taken.
@@ -197,23 +241,22 @@ impl Job<'_> {
         mean: f64,
         progress: &Progress<'_>,
     ) -> Result<Unknowns, EstimateError> {
-        let course = Course { iterations: self.dgm.start_iterations, ..self.dgm.course };
-        let options = self.options(course);
+        let options = self.options(self.dgm.start_iterations);
         let size = (self.emitters, self.readings.bands());
         let seed = self.context.seed;
-        let quiet = |_: f64| progress.report(0, 1).is_ok();
+        let quiet = progress.quiet();
         let point =
             |which: usize| random_point(self.generator, self.sampler, size, mean, seed, which);
         let mut drawn: Vec<(f64, usize)> = (0..self.dgm.draws.max(self.dgm.starts))
             .into_par_iter()
-            .map_init(&fit, |fit, which| (fit.evaluate(&point(which), self.dgm.lambda), which))
+            .map_init(&fit, |fit, which| (fit.evaluate(&point(which), self.dgm.lambda_latent), which))
             .collect();
         drawn.sort_by(|a, b| a.0.total_cmp(&b.0));
         let points = drawn[..self.dgm.starts]
             .par_iter()
             .map(|&(_, which)| {
                 let mut at = point(which);
-                let trace = fit().descend(&mut at, &options, &Progress::new(&quiet))?;
+                let trace = fit().descend(&mut at, &options, &quiet)?;
                 Ok((trace.last().copied().unwrap_or(f64::INFINITY), at))
             })
             .collect::<Result<Vec<_>, EstimateError>>()?;
@@ -232,7 +275,7 @@ impl Job<'_> {
             starts: self.dgm.starts,
             iterations: self.dgm.start_iterations,
             rate_latent: self.dgm.rate_latent,
-            lambda: self.dgm.lambda,
+            lambda: self.dgm.lambda_latent,
         };
         let (mut latents, mut levels) =
             fit_targets(self.generator, self.sampler, &targets, &options, seed, progress)?;
@@ -246,38 +289,79 @@ impl Job<'_> {
         }
         Ok(Unknowns { latents, levels, psd })
     }
+}
 
-    /// The fitted map: SLFs of unit norm, PSDs in the readings' own unit.
-    fn draw(&self, at: &Unknowns) -> Result<RadioMap, EstimateError> {
-        let grid = self.readings.grid();
-        let size = (grid.rows(), grid.cols());
-        let cells: Vec<usize> = (0..grid.cells()).collect();
-        let everywhere = self.generator.sampler(size, &cells);
-        let mut ws = self.generator.workspace(self.emitters);
-        self.generator.forward(&at.latents, &everywhere, &mut ws);
-        let drawn = ws.ln_slf().iter().map(|f| f64::from(*f).exp()).collect();
-        let slf = Array3::from_shape_vec((self.emitters, size.0, size.1), drawn)
-            .expect("every cell is drawn");
-        let width = padded(self.readings.bands());
-        let psd = Array2::from_shape_fn((self.emitters, self.readings.bands()), |(r, k)| {
-            self.unit * f64::from(at.levels[r]).exp() * f64::from(at.psd[r * width + k])
-        });
-        factored(self.readings, slf, psd)
+/// What to know where the grid is not the one of the training.
+fn stretched(grid: Grid, side: usize) -> Option<String> {
+    if (grid.rows(), grid.cols()) == (side, side) && grid.cell_m() == 1.0 {
+        return None;
+    }
+    Some(format!(
+        "the learned prior knows {side} x {side} cells of 1 m: its SLFs are stretched to {} x {} \
+         cells of {} m, so path loss and shadowing are of another size than it was trained on",
+        grid.rows(),
+        grid.cols(),
+        grid.cell_m()
+    ))
+}
+
+/// What the fit found: a latent, a level and a PSD for each emitter, in multiples of a unit.
+pub(super) struct GeneratedSlfs {
+    trained: Trained,
+    bands: usize,
+    at: Unknowns,
+    unit: f64,
+}
+
+impl GeneratedSlfs {
+    pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
+        Ok(Self {
+            trained: archive.choice("weights", &WEIGHTS)?,
+            bands,
+            at: Unknowns {
+                latents: archive.single("latents")?,
+                levels: archive.single("levels")?,
+                psd: archive.single("psd")?,
+            },
+            unit: archive.number("unit")?,
+        })
+    }
+}
+
+impl Drawing for GeneratedSlfs {
+    fn kind(&self) -> &'static str {
+        KIND
     }
 
-    /// What to know where the grid is not the one of the training.
-    fn note(&self) -> Option<String> {
-        let (grid, side) = (self.readings.grid(), self.generator.side());
-        if (grid.rows(), grid.cols()) == (side, side) && grid.cell_m() == 1.0 {
-            return None;
+    /// SLFs of unit norm, PSDs in the readings' own unit.
+    fn draw(&self, grid: Grid) -> Result<DrawnGrid, EstimateError> {
+        let generator = self.trained.generator()?;
+        let (size, width) = ((grid.rows(), grid.cols()), padded(self.bands));
+        let Unknowns { latents, levels, psd } = &self.at;
+        let emitters = levels.len();
+        let fits = latents.len() == emitters * generator.latent_len();
+        if emitters == 0 || !fits || psd.len() != emitters * width {
+            return Err(damaged("latents", "does not fit the generator").into());
         }
-        Some(format!(
-            "the learned prior knows {side} x {side} cells of 1 m: its SLFs are stretched to {} x {} \
-             cells of {} m, so path loss and shadowing are of another size than it was trained on",
-            grid.rows(),
-            grid.cols(),
-            grid.cell_m()
-        ))
+        let cells: Vec<usize> = (0..grid.cells()).collect();
+        let everywhere = generator.sampler(size, &cells);
+        let mut ws = generator.workspace(emitters);
+        generator.forward(latents, &everywhere, &mut ws);
+        let drawn = ws.ln_slf().iter().map(|f| f64::from(*f).exp()).collect();
+        let slf = Array3::from_shape_vec((emitters, size.0, size.1), drawn)
+            .expect("every cell is drawn");
+        let psd = Array2::from_shape_fn((emitters, self.bands), |(r, k)| {
+            self.unit * f64::from(levels[r]).exp() * f64::from(psd[r * width + k])
+        });
+        unit_norm(slf, psd)
+    }
+
+    fn save(&self, archive: &mut Archive) {
+        archive.put_choice("weights", &WEIGHTS, self.trained);
+        archive.put_single("latents", &self.at.latents);
+        archive.put_single("levels", &self.at.levels);
+        archive.put_single("psd", &self.at.psd);
+        archive.put_number("unit", self.unit);
     }
 }
 

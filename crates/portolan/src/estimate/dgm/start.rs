@@ -8,12 +8,12 @@ use rayon::prelude::*;
 use super::fit::Unknowns;
 use crate::adam::Adam;
 use crate::error::EstimateError;
-use crate::estimate::Progress;
 use crate::estimate::course::Schedule;
 use crate::estimate::unn::fit::add_penalty;
 use crate::estimate::unn::misfit::padded;
 use crate::estimate::unn::start::random_psd;
 use crate::generator::{Generator, Sampler};
+use crate::progress::Progress;
 use crate::simulate::stream;
 use crate::unmix::Unmixed;
 
@@ -99,7 +99,7 @@ pub(super) fn fit_targets(
     seed: u64,
     progress: &Progress<'_>,
 ) -> Result<(Vec<f32>, Vec<f32>), EstimateError> {
-    progress.report(0, 1)?;
+    progress.check()?;
     let draws = options.draws.max(options.starts);
     let pool: Vec<(Vec<f32>, Vec<f32>)> = (0..draws)
         .into_par_iter()
@@ -155,7 +155,7 @@ fn fit_single(
     let mut adam = Adam::new(latent.len());
     let (mut level, mut loss) = (0.0f32, f64::INFINITY);
     for iteration in 0..options.iterations {
-        progress.report(0, 1)?;
+        progress.check()?;
         generator.forward(&latent, sampler, &mut ws);
         let misfit;
         (level, misfit) = target.miss(ws.ln_slf());

@@ -4,10 +4,11 @@ use rand::RngExt;
 
 use super::*;
 use crate::estimate::{Emitters, build};
+use crate::fixture::{self, Estimate};
 use crate::generator::tests::{plain_cells, random_weights};
-use crate::grid::Grid;
-use crate::map::Factors;
+use crate::map::{Factors, RadioMap};
 use crate::quantiser::Quantiser;
+use crate::scale::Scale;
 use crate::score::score;
 use crate::sense::{Layout, Quantising, Sensing, sense};
 use crate::simulate::{Scenario, simulate, stream};
@@ -16,9 +17,7 @@ use start::random_latent;
 fn run(settings: &[(&str, &str)], emitters: usize, readings: &Readings) -> Estimate {
     let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
     let context = Context { emitters: Emitters::Count(emitters), seed: 7, ..Context::default() };
-    build("dgm", settings)
-        .unwrap()
-        .estimate(readings, &context, &Progress::silent())
+    fixture::estimate(&*build("dgm", settings).unwrap(), readings, &context)
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -38,7 +37,7 @@ fn drawn(rows: usize, cols: usize, bands: usize, emitters: usize) -> RadioMap {
         let bump = (k as f64 - (r as f64 + 0.5) * bands as f64 / emitters as f64) / 3.0;
         (-bump * bump).exp() + rng.random_range(0.0..0.02)
     });
-    RadioMap::factored(grid, Factors { slf, psd }).unwrap()
+    RadioMap::factored(grid, Factors { slf, psd }, Scale::paper()).unwrap()
 }
 
 /// The gradient along a random direction, against differences of plain loops in double precision;

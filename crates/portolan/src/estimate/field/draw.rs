@@ -1,152 +1,267 @@
-//! From the fitted processes to the grid: every emitter's log SLF with its variance, tile by tile.
-//! The mean uses all sensors up to a limit, beyond it each tile's nearest ones (Vecchia 1988); what
-//! the sensors leave unknown of the shadowing is always taken from the nearest, since sensors
-//! behind them add next to nothing (the screening effect; Stein 2002).
+//! From the fitted processes to places: every emitter's log SLF with its variance. The mean uses all
+//! sensors up to a limit, beyond it the nearest ones (Vecchia 1988); what the sensors leave unknown
+//! of the shadowing is always taken from the nearest, since sensors behind them add next to nothing
+//! (the screening effect; Stein 2002).
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use faer::Mat;
-use ndarray::Array3;
+use ndarray::Array2;
 use rayon::prelude::*;
 
-use super::law::{Covariates, Law, Places, Posterior, Shadow};
+use super::law::{Covariates, Law, Shadow, Trend, mean_trend};
 use crate::error::EstimateError;
-use crate::estimate::Progress;
-use crate::estimate::bands::Tiles;
-use crate::estimate::thin_plate::nearest_to_tile;
-use crate::gaussian_process::{CorrelationTable, Neighbours};
-use crate::grid::{Cell, Grid};
+use crate::estimate::interpolated::COARSE;
+use crate::gaussian_process::{Correlation, Neighbourhood, Neighbours};
 use crate::linalg::{Cholesky, product};
+use crate::progress::Progress;
+use crate::site::Site;
 
-/// Nearest sensors that the variance of a tile is taken from.
+/// Nearest sensors that the variance is taken from where the mean looks at all.
 const NEAR: usize = 64;
+/// The same square of places shares them: its side over their reach.
+const NEAR_COARSE: f64 = 0.6;
+/// Most places that are worked on at once.
+const BLOCK: usize = 256;
 
-/// One emitter ready to be drawn.
-pub(crate) struct Drawn<'a> {
+/// One emitter's field: what is known of it at the sensors, and where it may stand.
+#[derive(Clone)]
+pub(crate) struct EmitterField {
     pub law: Law,
     pub shadow: Shadow,
-    pub places: &'a Places,
-    pub posterior: &'a Posterior,
+    /// Places with their posterior weights and trends.
+    pub places: Vec<Site>,
+    pub weights: Vec<f64>,
+    pub trends: Vec<Trend>,
     /// Pseudo-data at the sensors and their noise variances.
-    pub values: &'a [f64],
-    pub noise: &'a [f64],
+    pub values: Vec<f64>,
+    pub noise: Vec<f64>,
 }
 
-/// Mean and variance of every emitter's log SLF, emitters x rows x columns.
+impl EmitterField {
+    fn mean_trend(&self, losses: &Mat<f64>) -> Vec<f64> {
+        mean_trend(&self.weights, &self.trends, losses)
+    }
+
+    /// K^-1 of (values - trend, 1, losses) over some sensors.
+    fn weigh(&self, sites: &[Site], values: &[f64], cholesky: &Cholesky) -> Mat<f64> {
+        let losses = self.law.losses(&self.places, sites);
+        let trend = self.mean_trend(&losses);
+        let mut weights = Mat::from_fn(sites.len(), 2 + losses.ncols(), |i, j| match j {
+            0 => values[i] - trend[i],
+            1 => 1.0,
+            _ => losses[(i, j - 2)],
+        });
+        cholesky.half_solve(weights.as_mut());
+        cholesky.other_half_solve(weights.as_mut());
+        weights
+    }
+}
+
+/// Mean and variance of every emitter's log SLF, emitters x places.
 pub(crate) struct Fields {
-    pub mean: Array3<f64>,
-    pub variance: Array3<f64>,
+    pub mean: Array2<f64>,
+    pub variance: Array2<f64>,
 }
 
-/// Sensors, and how many of them each tile's mean looks at (all where None).
-pub(crate) struct Canvas<'a> {
-    pub grid: Grid,
-    pub sensors: &'a [Cell],
-    /// Of the decorrelation that all emitters share.
-    pub table: &'a CorrelationTable,
+/// Sensors and emitters, ready to be asked.
+pub(crate) struct Canvas {
+    pub sensors: Vec<Site>,
+    pub emitters: Vec<EmitterField>,
+    /// How many nearest sensors a place's mean looks at; all where None.
     pub neighbours: Option<usize>,
+    index: Neighbours,
+    /// Per emitter K^-1 of (values - trend, 1, losses) over all sensors, where all are looked at.
+    whole: Vec<Mat<f64>>,
 }
 
-impl Canvas<'_> {
-    pub fn fields(
-        &self,
-        emitters: &[Drawn<'_>],
-        progress: &Progress<'_>,
-    ) -> Result<Fields, EstimateError> {
-        let grid = self.grid;
-        let shape = (emitters.len(), grid.rows(), grid.cols());
-        let (mut mean, mut variance) = (Array3::zeros(shape), Array3::zeros(shape));
-        let tiles = Tiles::new(grid);
-        let index = Neighbours::new(grid, self.sensors);
-        let whole: Vec<Option<Mat<f64>>> = emitters
+fn singular() -> EstimateError {
+    EstimateError::Numerical(
+        "the covariance of neighbouring sensors cannot be factorised: fix decorrelation and \
+         shadow_db"
+            .into(),
+    )
+}
+
+impl Canvas {
+    pub fn new(
+        sensors: Vec<Site>,
+        emitters: Vec<EmitterField>,
+        neighbours: Option<usize>,
+    ) -> Result<Self, EstimateError> {
+        let whole = match neighbours {
+            Some(_) => Vec::new(),
+            None => emitters
+                .par_iter()
+                .map(|e| {
+                    let correlations = e.correlation().matrix(&sensors);
+                    let covariates = Covariates::new(&correlations, e.shadow.sill, &e.noise);
+                    let covariates = covariates.ok_or_else(singular)?;
+                    Ok(e.weigh(&sensors, &e.values, &covariates.cholesky))
+                })
+                .collect::<Result<_, EstimateError>>()?,
+        };
+        let index = Neighbours::new(&sensors);
+        Ok(Self { sensors, emitters, neighbours, index, whole })
+    }
+
+    /// Log SLFs at the sensors (emitters x sensors) as the other sensors' pseudo-data predict them;
+    /// None where places look at the nearest sensors only.
+    pub fn leave_one_out(&self) -> Result<Option<Array2<f64>>, EstimateError> {
+        if self.neighbours.is_some() {
+            return Ok(None);
+        }
+        let sensors = &self.sensors;
+        let columns: Vec<Vec<f64>> = self
+            .emitters
             .par_iter()
-            .map(|e| self.neighbours.is_none().then(|| e.posterior.whole_weights()))
-            .collect();
-        let parts: Vec<Vec<Vec<(f64, f64)>>> = (0..tiles.count())
-            .into_par_iter()
-            .map(|tile| {
-                progress.report(tile, tiles.count())?;
-                let at = tiles.cells(tile);
-                let near = nearest_to_tile(&index, &at, self.neighbours.unwrap_or(NEAR));
-                let cross = self.neighbours.is_none().then(|| self.cross(None, &at));
-                let tile = Tile {
-                    canvas: self,
-                    at: &at,
-                    near: &near,
-                    near_cross: self.cross(Some(&near), &at),
-                };
-                emitters
-                    .iter()
-                    .zip(&whole)
-                    .map(|(emitter, whole)| {
-                        let whole = whole.as_ref().zip(cross.as_ref());
-                        tile.predict(emitter, whole).ok_or_else(|| {
-                            EstimateError::Numerical(
-                                "the covariance of neighbouring sensors cannot be factorised"
-                                    .into(),
-                            )
-                        })
+            .zip(&self.whole)
+            .map(|(e, whole)| {
+                let correlations = e.correlation().matrix(sensors);
+                let covariates = Covariates::new(&correlations, e.shadow.sill, &e.noise);
+                let covariates = covariates.ok_or_else(singular)?;
+                // Level and exponent would move too: about the mean loss, in closed form.
+                let basis = e.basis(sensors);
+                let mut half = basis.clone();
+                covariates.cholesky.half_solve(half.as_mut());
+                let mut gram = product(half.transpose(), half.as_ref());
+                gram[(0, 0)] += e.law.level_sd.powi(-2);
+                gram[(1, 1)] += e.law.exponent_sd.powi(-2);
+                covariates.cholesky.other_half_solve(half.as_mut());
+                let mut lack = half.transpose().to_owned();
+                let gram = Cholesky::new(gram.as_ref()).ok_or_else(singular)?;
+                gram.half_solve(lack.as_mut());
+                let diagonal = covariates.cholesky.inverse_diagonal();
+                Ok((0..sensors.len())
+                    .map(|i| {
+                        let own = diagonal[i] - lack.col(i).squared_norm_l2();
+                        e.values[i] - whole[(i, 0)] / own.max(1e-12 * diagonal[i])
                     })
-                    .collect()
+                    .collect())
             })
             .collect::<Result<_, EstimateError>>()?;
-        for (tile, part) in parts.iter().enumerate() {
+        let shape = (columns.len(), sensors.len());
+        Ok(Some(Array2::from_shape_fn(shape, |(r, n)| columns[r][n])))
+    }
+
+    pub fn fields(&self, at: &[Site], progress: &Progress<'_>) -> Result<Fields, EstimateError> {
+        let shape = (self.emitters.len(), at.len());
+        let (mut mean, mut variance) = (Array2::zeros(shape), Array2::zeros(shape));
+        let groups = match self.neighbours {
+            Some(count) => self.index.neighbourhoods(at, count, COARSE),
+            None => self.index.neighbourhoods(at, NEAR, NEAR_COARSE),
+        };
+        let parts: Vec<(&[usize], &[usize])> = groups
+            .iter()
+            .flat_map(|Neighbourhood { sensors, places }| {
+                places.chunks(BLOCK).map(move |places| (&sensors[..], places))
+            })
+            .collect();
+        let finished = AtomicUsize::new(0);
+        let drawn: Vec<Vec<Vec<(f64, f64)>>> = parts
+            .par_iter()
+            .map(|(near, places)| {
+                let done = 1 + finished.fetch_add(1, Ordering::Relaxed);
+                progress.report(done, parts.len())?;
+                let sites: Vec<Site> = places.iter().map(|&p| at[p]).collect();
+                Patch::new(self, near, &sites).fields()
+            })
+            .collect::<Result<_, EstimateError>>()?;
+        for ((_, places), part) in parts.iter().zip(&drawn) {
             for (r, values) in part.iter().enumerate() {
-                for (cell, (f, v)) in tiles.cells(tile).iter().zip(values) {
-                    mean[[r, cell.row, cell.col]] = *f;
-                    variance[[r, cell.row, cell.col]] = *v;
+                for (&place, (f, v)) in places.iter().zip(values) {
+                    mean[[r, place]] = *f;
+                    variance[[r, place]] = *v;
                 }
             }
         }
         Ok(Fields { mean, variance })
     }
+}
 
-    /// Correlation of all or some sensors with cells.
-    fn cross(&self, sensors: Option<&[usize]>, at: &[Cell]) -> Mat<f64> {
-        let rows = sensors.map_or(self.sensors.len(), <[usize]>::len);
-        Mat::from_fn(rows, at.len(), |i, j| {
-            self.table.between(self.sensors[sensors.map_or(i, |s| s[i])], at[j])
+impl EmitterField {
+    /// The trend's basis at some sensors: a level, and the loss averaged over places.
+    fn basis(&self, sites: &[Site]) -> Mat<f64> {
+        let losses = self.law.losses(&self.places, sites);
+        Mat::from_fn(sites.len(), 2, |i, j| match j {
+            0 => 1.0,
+            _ => -self.weights.iter().enumerate().map(|(k, w)| w * losses[(i, k)]).sum::<f64>(),
         })
+    }
+
+    fn correlation(&self) -> Correlation {
+        Correlation::exponential(self.shadow.decorrelation_m)
     }
 }
 
-/// Some cells and their nearest sensors.
-struct Tile<'a> {
-    canvas: &'a Canvas<'a>,
-    at: &'a [Cell],
+/// Some places and their nearest sensors.
+struct Patch<'a> {
+    canvas: &'a Canvas,
+    at: &'a [Site],
     near: &'a [usize],
-    near_cross: Mat<f64>,
+    sensors: Vec<Site>,
 }
 
-impl Tile<'_> {
-    /// Mean and variance of one emitter at the tile's cells. `whole` are K^-1 of (pull, 1, losses)
-    /// and the correlations with all sensors; without it the nearest sensors stand for all.
-    fn predict(
+impl<'a> Patch<'a> {
+    fn new(canvas: &'a Canvas, near: &'a [usize], at: &'a [Site]) -> Self {
+        let sensors = near.iter().map(|&n| canvas.sensors[n]).collect();
+        Self { canvas, at, near, sensors }
+    }
+
+    /// Mean and variance of every emitter at the places.
+    fn fields(&self) -> Result<Vec<Vec<(f64, f64)>>, EstimateError> {
+        let mut last: Option<(f64, Crosses)> = None;
+        let mut fields = Vec::with_capacity(self.canvas.emitters.len());
+        for (r, emitter) in self.canvas.emitters.iter().enumerate() {
+            let reach = emitter.shadow.decorrelation_m;
+            // Emitters share their decorrelation, as a rule.
+            if last.as_ref().is_none_or(|(known, _)| *known != reach) {
+                last = Some((reach, self.crosses(emitter.correlation())));
+            }
+            let Some((_, crosses)) = &last else { continue };
+            fields.push(self.field(emitter, self.canvas.whole.get(r), crosses)?);
+        }
+        Ok(fields)
+    }
+
+    fn crosses(&self, correlation: Correlation) -> Crosses {
+        let whole = self.canvas.neighbours.is_none();
+        Crosses {
+            near: correlation.cross(&self.sensors, self.at),
+            within: correlation.matrix(&self.sensors),
+            all: whole.then(|| correlation.cross(&self.canvas.sensors, self.at)),
+        }
+    }
+
+    /// `whole` are the weights of all sensors; without them the nearest stand for all.
+    fn field(
         &self,
-        emitter: &Drawn<'_>,
-        whole: Option<(&Mat<f64>, &Mat<f64>)>,
-    ) -> Option<Vec<(f64, f64)>> {
-        let Drawn { law, shadow, places, posterior, .. } = emitter;
-        let Canvas { grid, table, sensors, .. } = *self.canvas;
-        let cells: Vec<Cell> = self.near.iter().map(|&n| sensors[n]).collect();
-        let noise: Vec<f64> = self.near.iter().map(|&n| emitter.noise[n]).collect();
-        let local = Covariates::new(table, &cells, shadow.sill, &noise)?;
-        let losses = law.losses(grid, &places.at, self.at);
-        let trend = posterior.mean_trend(&losses);
+        emitter: &EmitterField,
+        whole: Option<&Mat<f64>>,
+        crosses: &Crosses,
+    ) -> Result<Vec<(f64, f64)>, EstimateError> {
+        let sill = emitter.shadow.sill;
+        let pick = |all: &[f64]| self.near.iter().map(|&n| all[n]).collect::<Vec<f64>>();
+        let noise = pick(&emitter.noise);
+        let local = Covariates::new(&crosses.within, sill, &noise).ok_or_else(singular)?;
+        let losses = emitter.law.losses(&emitter.places, self.at);
+        let trend = emitter.mean_trend(&losses);
         // Columns: shadowing, then what the sensors say of the level and of every place's loss.
-        let said = match whole {
-            Some((weights, cross)) => product(cross.transpose(), weights.as_ref()),
-            None => {
-                let weights = self.local_weights(emitter, &cells, &local.cholesky);
-                product(self.near_cross.transpose(), weights.as_ref())
+        let said = match (whole, &crosses.all) {
+            (Some(weights), Some(cross)) => product(cross.transpose(), weights.as_ref()),
+            _ => {
+                let values = pick(&emitter.values);
+                let weights = emitter.weigh(&self.sensors, &values, &local.cholesky);
+                product(crosses.near.transpose(), weights.as_ref())
             }
         };
-        let mut half = self.near_cross.clone();
+        let mut half = crosses.near.clone();
         local.cholesky.half_solve(half.as_mut());
-        let sill = shadow.sill;
         let of = |i: usize| {
             let known = sill * sill * half.col(i).squared_norm_l2();
             let level = 1.0 - sill * said[(i, 1)];
             let (mut within, mut centre, mut square) = (0.0, 0.0, 0.0);
-            for (j, (weight, t)) in posterior.weights.iter().zip(&posterior.trends).enumerate() {
+            for (j, (weight, t)) in emitter.weights.iter().zip(&emitter.trends).enumerate() {
                 let slope = sill * said[(i, 2 + j)] - losses[(i, j)];
                 let [a, b, c] = t.covariance;
                 within +=
@@ -158,37 +273,14 @@ impl Tile<'_> {
             let between = (square - centre * centre).max(0.0);
             (trend[i] + sill * said[(i, 0)], (sill - known).max(0.0) + within + between)
         };
-        Some((0..self.at.len()).map(of).collect())
-    }
-
-    /// K^-1 of (values - trend, 1, losses) over the nearest sensors.
-    fn local_weights(&self, emitter: &Drawn<'_>, cells: &[Cell], cholesky: &Cholesky) -> Mat<f64> {
-        let losses = emitter.law.losses(self.canvas.grid, &emitter.places.at, cells);
-        let trend = emitter.posterior.mean_trend(&losses);
-        let mut weights = Mat::from_fn(cells.len(), 2 + losses.ncols(), |i, j| match j {
-            0 => emitter.values[self.near[i]] - trend[i],
-            1 => 1.0,
-            _ => losses[(i, j - 2)],
-        });
-        cholesky.half_solve(weights.as_mut());
-        cholesky.other_half_solve(weights.as_mut());
-        weights
+        Ok((0..self.at.len()).map(of).collect())
     }
 }
 
-impl Posterior {
-    /// K^-1 of (values - trend, 1, losses) over all sensors.
-    fn whole_weights(&self) -> Mat<f64> {
-        let sensors = self.pull.len();
-        let mut weights = Mat::from_fn(sensors, 2 + self.half_losses.ncols(), |i, j| match j {
-            0 => 0.0,
-            1 => self.covariates.half_one[(i, 0)],
-            _ => self.half_losses[(i, j - 2)],
-        });
-        self.covariates.cholesky.other_half_solve(weights.as_mut());
-        for (i, pull) in self.pull.iter().enumerate() {
-            weights[(i, 0)] = *pull;
-        }
-        weights
-    }
+/// Correlations of the nearest sensors with the places and with each other, and of all sensors with
+/// the places.
+struct Crosses {
+    near: Mat<f64>,
+    within: Mat<f64>,
+    all: Option<Mat<f64>>,
 }

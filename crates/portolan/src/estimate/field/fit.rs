@@ -1,4 +1,4 @@
-//! The fit. Readings with noise: sites, then one Gaussian process per emitter in turn until they
+//! The fit. Readings with noise: linearised, then one Gaussian process per emitter in turn until they
 //! agree (block Gauss-Seidel on the joint posterior), then PSDs and noise, and again; places and
 //! shadowing now and then. Readings without noise: only the choice among exact factorisations.
 
@@ -6,18 +6,19 @@ use faer::Mat;
 use ndarray::Array2;
 use rayon::prelude::*;
 
+use super::area::Area;
 use super::law::{Covariates, Law, Places, Posterior, Shadow};
+use super::linearised::{Linearised, Noise, Targets, marginal};
 use super::places::Evidence;
 use super::shadow::{self, Fixed, Sample};
 use super::shear::Shears;
-use super::sites::{Noise, Sites, Targets, marginal};
 use super::spectra;
 use crate::error::EstimateError;
-use crate::estimate::Progress;
-use crate::gaussian_process::{CorrelationTable, Family};
-use crate::grid::{Cell, Grid};
+use crate::gaussian_process::Correlation;
+use crate::progress::Progress;
+use crate::site::Site;
 
-/// Information below this says nothing; a variance of 1e4 squared nepers.
+/// Information below this says nothing; a variance of 1e4 in ln power.
 const LEAST_INFORMATION: f64 = 1e-4;
 /// Turns of the emitters per round.
 const TURNS: usize = 3;
@@ -27,10 +28,10 @@ const REFRESH: [usize; 4] = [0, 2, 5, 9];
 const WARM_REFRESH: [usize; 2] = [0, 2];
 /// Largest step of a log SLF in one round.
 pub(super) const LARGEST_STEP: f64 = 1.5;
-/// A round that moves less than this, in nepers, is the last.
+/// A round that moves ln power by less than this is the last.
 const SETTLED: f64 = 1e-3;
-/// The same from an earlier estimate, which is near the answer: what moves on is what no reading
-/// decides.
+/// The same from an earlier estimate, which is near the answer: after a few rounds only the
+/// directions that the readings do not determine still change.
 const WARM_SETTLED: f64 = 0.05;
 /// Choices among exact factorisations, each with fresh places and shadowing, and sweeps of each.
 const CHOICES: usize = 2;
@@ -53,9 +54,9 @@ pub(super) struct Pseudo {
     pub noise: Vec<f64>,
 }
 
-pub(super) struct Fit<'a> {
-    pub grid: Grid,
-    pub cells: &'a [Cell],
+pub(super) struct FieldFit<'a> {
+    pub area: Area,
+    pub sites: &'a [Site],
     pub targets: &'a Targets,
     pub law: Law,
     pub fixed: Fixed,
@@ -79,28 +80,29 @@ pub(super) struct Fit<'a> {
     pub emitters: Vec<Emitter>,
 }
 
-impl Fit<'_> {
+impl FieldFit<'_> {
     /// Returns the number of rounds.
     pub fn run(&mut self, rounds: usize, progress: &Progress<'_>) -> Result<usize, EstimateError> {
         let done =
             if self.exact { self.choose(progress)? } else { self.iterate(rounds, progress)? };
-        let sites = self.sites();
-        let honest = self.honest_all(&sites);
+        let found = self.linearised();
+        let honest = self.honest_all(&found);
         let places = self.search(&honest)?;
         self.condition(honest, places)?;
         Ok(done)
     }
 
-    /// Log SLFs at other cells (cells x emitters).
-    pub fn predict(&self, at: &[Cell]) -> Array2<f64> {
-        let (table, sill) = (self.table(), self.shadow.sill);
+    /// Log SLFs at other places (places x emitters).
+    pub fn predict(&self, at: &[Site]) -> Array2<f64> {
+        let cross = self.correlation().cross(self.sites, at);
+        let sill = self.shadow.sill;
         let mut logs = Array2::zeros((at.len(), self.emitters.len()));
         for (mut column, emitter) in logs.columns_mut().into_iter().zip(&self.emitters) {
-            let losses = self.law.losses(self.grid, &emitter.places.at, at);
+            let losses = self.law.losses(&emitter.places.at, at);
             let trend = emitter.posterior.mean_trend(&losses);
-            for ((log, cell), trend) in column.iter_mut().zip(at).zip(trend) {
-                let pulls = self.cells.iter().zip(&emitter.posterior.pull);
-                *log = trend + sill * pulls.map(|(s, p)| table.between(*s, *cell) * p).sum::<f64>();
+            for (j, (log, trend)) in column.iter_mut().zip(trend).enumerate() {
+                let pulls = cross.col(j).iter().zip(&emitter.posterior.pull);
+                *log = trend + sill * pulls.map(|(c, p)| c * p).sum::<f64>();
             }
         }
         logs
@@ -111,10 +113,10 @@ impl Fit<'_> {
         let choices = if several && !self.warm { CHOICES } else { 1 };
         for choice in 0..choices {
             progress.report(choice, choices)?;
-            let sites = self.sites();
-            let places = self.refresh(&sites)?;
+            let found = self.linearised();
+            let places = self.refresh(&found)?;
             if several {
-                self.condition(self.pseudo_all(&sites), places)?;
+                self.condition(self.pseudo_all(&found), places)?;
                 let shears = Shears::new(&self.law, &self.emitters, &self.logs, &self.psd);
                 (self.logs, self.psd) = shears.run(SWEEPS);
                 self.normalise();
@@ -135,16 +137,16 @@ impl Fit<'_> {
         for round in 0..rounds {
             progress.report(round, rounds)?;
             self.noise = self.targets.noise(&self.logs, &self.psd, self.least_additive);
-            let sites = self.sites();
+            let found = self.linearised();
             let places = if refresh.contains(&round) {
-                self.refresh(&sites)?
+                self.refresh(&found)?
             } else {
                 self.emitters.iter().map(|e| e.places.clone()).collect()
             };
-            self.condition(self.pseudo_all(&sites), places)?;
-            let moved = self.turns(sites);
-            let sites = self.sites();
-            self.psd_variance = spectra::step(&mut self.psd, &sites);
+            self.condition(self.pseudo_all(&found), places)?;
+            let moved = self.turns(found);
+            let found = self.linearised();
+            self.psd_variance = spectra::step(&mut self.psd, &found);
             self.normalise();
             if moved < settled {
                 return Ok(round + 1);
@@ -153,32 +155,32 @@ impl Fit<'_> {
         Ok(rounds)
     }
 
-    fn sites(&self) -> Sites {
-        self.targets.sites(&self.logs, &self.psd, self.noise)
+    fn linearised(&self) -> Linearised {
+        self.targets.linearised(&self.logs, &self.psd, self.noise)
     }
 
     /// Pseudo-data with the other emitters held where they are: what a turn needs.
-    fn pseudo_all(&self, sites: &Sites) -> Vec<Pseudo> {
-        (0..sites.emitters).map(|r| self.pseudo(sites, r, |own, _| own)).collect()
+    fn pseudo_all(&self, found: &Linearised) -> Vec<Pseudo> {
+        (0..found.emitters).map(|r| self.pseudo(found, r, |own, _| own)).collect()
     }
 
     /// Pseudo-data with the other emitters free within their shadowing. At a solution every choice
     /// of noise gives the same mean; this one gives honest evidence and an honest spread.
-    pub fn honest_all(&self, sites: &Sites) -> Vec<Pseudo> {
-        let (count, prior) = (sites.emitters, 1.0 / self.shadow.sill);
+    pub fn honest_all(&self, found: &Linearised) -> Vec<Pseudo> {
+        let (count, prior) = (found.emitters, 1.0 / self.shadow.sill);
         let own = |r: usize, n: usize| {
-            marginal(&sites.information[n * count * count..][..count * count], count, r, prior)
+            marginal(&found.information[n * count * count..][..count * count], count, r, prior)
         };
-        (0..count).into_par_iter().map(|r| self.pseudo(sites, r, |_, n| own(r, n))).collect()
+        (0..count).into_par_iter().map(|r| self.pseudo(found, r, |_, n| own(r, n))).collect()
     }
 
-    fn pseudo(&self, sites: &Sites, r: usize, information: impl Fn(f64, usize) -> f64) -> Pseudo {
-        let count = sites.emitters;
+    fn pseudo(&self, found: &Linearised, r: usize, information: impl Fn(f64, usize) -> f64) -> Pseudo {
+        let count = found.emitters;
         let (values, noise) = (0..self.logs.nrows())
             .map(|n| {
-                let own = information(sites.information[(n * count + r) * count + r], n);
+                let own = information(found.information[(n * count + r) * count + r], n);
                 let noise = 1.0 / own.max(LEAST_INFORMATION);
-                let step = (sites.slope[n * count + r] * noise).clamp(-LARGEST_STEP, LARGEST_STEP);
+                let step = (found.slope[n * count + r] * noise).clamp(-LARGEST_STEP, LARGEST_STEP);
                 (self.logs[[n, r]] + step, noise)
             })
             .unzip();
@@ -186,30 +188,29 @@ impl Fit<'_> {
     }
 
     /// Fresh places and shadowing.
-    fn refresh(&mut self, sites: &Sites) -> Result<Vec<Places>, EstimateError> {
-        let honest = self.honest_all(sites);
+    fn refresh(&mut self, found: &Linearised) -> Result<Vec<Places>, EstimateError> {
+        let honest = self.honest_all(found);
         let places = self.search(&honest)?;
         let samples: Vec<Sample> = honest
             .into_iter()
             .zip(places)
             .map(|(Pseudo { values, noise }, places)| Sample { values, noise, places })
             .collect();
-        let (law, cells) = (&self.law, self.cells);
-        self.shadow = shadow::fit(self.grid, law, cells, &samples, self.fixed, self.shadow);
+        let (law, sites) = (&self.law, self.sites);
+        self.shadow = shadow::fit(&self.area, law, sites, &samples, self.fixed, self.shadow);
         Ok(samples.into_iter().map(|s| s.places).collect())
     }
 
-    pub fn table(&self) -> CorrelationTable {
-        CorrelationTable::new(self.grid, Family::Exponential, self.shadow.decorrelation_m)
+    pub fn correlation(&self) -> Correlation {
+        Correlation::exponential(self.shadow.decorrelation_m)
     }
 
     fn covariates(
         &self,
-        table: &CorrelationTable,
-        cells: &[Cell],
+        correlations: &Mat<f64>,
         noise: &[f64],
     ) -> Result<Covariates, EstimateError> {
-        Covariates::new(table, cells, self.shadow.sill, noise).ok_or_else(|| {
+        Covariates::new(correlations, self.shadow.sill, noise).ok_or_else(|| {
             EstimateError::Numerical(
                 "the covariance of the sensors is not positive definite: fix decorrelation and \
                  shadow_db"
@@ -224,7 +225,7 @@ impl Fit<'_> {
         pseudo: Vec<Pseudo>,
         places: Vec<Places>,
     ) -> Result<(), EstimateError> {
-        let table = self.table();
+        let correlations = self.correlation().matrix(self.sites);
         self.emitters = pseudo
             .into_par_iter()
             .zip(places)
@@ -233,8 +234,8 @@ impl Fit<'_> {
                     places.at.truncate(1);
                     places.log_prior.truncate(1);
                 }
-                let losses = self.law.losses(self.grid, &places.at, self.cells);
-                let covariates = self.covariates(&table, self.cells, &pseudo.noise)?;
+                let losses = self.law.losses(&places.at, self.sites);
+                let covariates = self.covariates(&correlations, &pseudo.noise)?;
                 let posterior =
                     Posterior::new(covariates, &self.law, &places, &losses, &pseudo.values);
                 Ok(Emitter { places, losses, pseudo, posterior })
@@ -244,51 +245,51 @@ impl Fit<'_> {
     }
 
     fn search(&self, pseudo: &[Pseudo]) -> Result<Vec<Places>, EstimateError> {
-        let table = self.table();
-        let step = self.cells.len().div_ceil(COARSE_SENSORS);
-        let few: Vec<Cell> = self.cells.iter().copied().step_by(step).collect();
+        let correlations = self.correlation().matrix(self.sites);
+        let step = self.sites.len().div_ceil(COARSE_SENSORS);
+        let few: Vec<Site> = self.sites.iter().copied().step_by(step).collect();
+        let few_correlations = self.correlation().matrix(&few);
         let thin = |all: &[f64]| all.iter().copied().step_by(step).collect::<Vec<f64>>();
-        let (grid, law) = (self.grid, &self.law);
+        let (area, law, sites) = (self.area, &self.law, self.sites);
         pseudo
             .par_iter()
             .map(|p| {
-                let all = self.covariates(&table, self.cells, &p.noise)?;
-                let whole =
-                    Evidence { grid, law, cells: self.cells, covariates: &all, values: &p.values };
+                let all = self.covariates(&correlations, &p.noise)?;
+                let whole = Evidence { area, law, sites, covariates: &all, values: &p.values };
                 if step == 1 {
                     return Ok(whole.search(&whole));
                 }
-                let some = self.covariates(&table, &few, &thin(&p.noise))?;
+                let some = self.covariates(&few_correlations, &thin(&p.noise))?;
                 let values = thin(&p.values);
-                let part = Evidence { grid, law, cells: &few, covariates: &some, values: &values };
+                let part = Evidence { area, law, sites: &few, covariates: &some, values: &values };
                 Ok(whole.search(&part))
             })
             .collect()
     }
 
     /// Emitters in turn; returns the root mean square step, sensors weighted by what they see.
-    fn turns(&mut self, mut sites: Sites) -> f64 {
-        let count = sites.emitters;
+    fn turns(&mut self, mut found: Linearised) -> f64 {
+        let count = found.emitters;
         let before = self.logs.clone();
         for _ in 0..TURNS {
             for r in 0..count {
-                let Pseudo { values, noise } = self.pseudo(&sites, r, |own, _| own);
+                let Pseudo { values, noise } = self.pseudo(&found, r, |own, _| own);
                 let Emitter { places, losses, posterior, .. } = &mut self.emitters[r];
                 posterior.update(&self.law, places, losses, &values);
-                for n in 0..self.cells.len() {
+                for n in 0..self.sites.len() {
                     let new = values[n] - noise[n] * posterior.pull[n];
                     let step = new - self.logs[[n, r]];
                     self.logs[[n, r]] = new;
                     for q in 0..count {
-                        let both = sites.information[(n * count + q) * count + r];
-                        sites.slope[n * count + q] -= both * step;
+                        let both = found.information[(n * count + q) * count + r];
+                        found.slope[n * count + q] -= both * step;
                     }
                 }
             }
         }
         let (mut sum, mut weight) = (0.0, 0.0);
         for ((n, r), f) in self.logs.indexed_iter() {
-            let own = sites.information[(n * count + r) * count + r] * self.shadow.sill;
+            let own = found.information[(n * count + r) * count + r] * self.shadow.sill;
             let trust = own / (1.0 + own);
             sum += trust * (f - before[[n, r]]).powi(2);
             weight += trust;

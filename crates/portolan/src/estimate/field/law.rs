@@ -5,11 +5,10 @@
 
 use faer::Mat;
 
+use super::area::Area;
 use crate::findings::Exponent;
-use crate::gaussian_process::CorrelationTable;
-use crate::grid::{Cell, Grid};
 use crate::linalg::{Cholesky, product};
-use crate::simulate::REFERENCE_DISTANCE_M;
+use crate::site::Site;
 
 /// What is assumed of level and exponent before any reading.
 #[derive(Clone, Copy, Debug)]
@@ -23,26 +22,23 @@ pub(crate) struct Law {
 }
 
 impl Law {
-    pub fn new(grid: Grid, level: f64) -> Self {
-        // Inside half a cell nobody can tell distances apart.
-        let reference_m = REFERENCE_DISTANCE_M.max(0.5 * grid.cell_m());
+    pub fn new(area: &Area, level: f64) -> Self {
+        let reference_m = area.reference_m();
         Self { reference_m, exponent: 2.3, exponent_sd: 0.35, level, level_sd: 10.0 }
     }
 
-    /// ln max(d / d0, 1) from a place (row, column) to a cell.
-    pub fn loss(&self, grid: Grid, [row, col]: [f64; 2], cell: Cell) -> f64 {
-        let (dr, dc) = (cell.row as f64 - row, cell.col as f64 - col);
-        let near = self.reference_m / grid.cell_m();
-        (0.5 * ((dr * dr + dc * dc) / (near * near)).ln()).max(0.0)
+    /// ln max(d / d0, 1) from a place to another.
+    fn loss(&self, place: Site, at: Site) -> f64 {
+        (0.5 * (place.squared_m2(at) / (self.reference_m * self.reference_m)).ln()).max(0.0)
     }
 
-    /// Losses from places to cells, cells x places.
-    pub fn losses(&self, grid: Grid, places: &[[f64; 2]], cells: &[Cell]) -> Mat<f64> {
-        Mat::from_fn(cells.len(), places.len(), |i, j| self.loss(grid, places[j], cells[i]))
+    /// Losses from an emitter's places to other places, those x emitter's.
+    pub fn losses(&self, places: &[Site], at: &[Site]) -> Mat<f64> {
+        Mat::from_fn(at.len(), places.len(), |i, j| self.loss(places[j], at[i]))
     }
 }
 
-/// Shadowing: sill in squared nepers.
+/// Shadowing: sill in squared units of ln power.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shadow {
     pub decorrelation_m: f64,
@@ -52,7 +48,7 @@ pub(crate) struct Shadow {
 /// Places where an emitter may stand, with the logarithm of their prior weight.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
-    pub at: Vec<[f64; 2]>,
+    pub at: Vec<Site>,
     pub log_prior: Vec<f64>,
 }
 
@@ -65,17 +61,17 @@ pub(crate) struct Covariates {
 }
 
 impl Covariates {
-    /// None where the matrix cannot be factorised.
-    pub fn new(table: &CorrelationTable, cells: &[Cell], sill: f64, noise: &[f64]) -> Option<Self> {
-        let mut matrix = table.matrix(cells, 0.0);
-        for j in 0..cells.len() {
-            for i in j..cells.len() {
-                matrix[(i, j)] *= sill;
-            }
+    /// From the sensors' correlations (lower half); None where the matrix cannot be factorised.
+    pub fn new(correlations: &Mat<f64>, sill: f64, noise: &[f64]) -> Option<Self> {
+        let sensors = noise.len();
+        let mut matrix = Mat::from_fn(sensors, sensors, |i, j| {
+            if i >= j { sill * correlations[(i, j)] } else { 0.0 }
+        });
+        for j in 0..sensors {
             matrix[(j, j)] += noise[j] + 1e-9 * sill;
         }
         let cholesky = Cholesky::new(matrix.as_ref())?;
-        let mut half_one = Mat::from_fn(cells.len(), 1, |_, _| 1.0);
+        let mut half_one = Mat::from_fn(sensors, 1, |_, _| 1.0);
         cholesky.half_solve(half_one.as_mut());
         Some(Self { log_det: cholesky.log_det(), cholesky, half_one })
     }
@@ -186,27 +182,25 @@ impl Posterior {
         self.pull = (0..rest.len()).map(|i| half[(i, 0)]).collect();
     }
 
-    /// Mean trend at cells whose losses (cells x places) are given.
+    /// Mean trend at places whose losses (those x emitter's places) are given.
     pub fn mean_trend(&self, losses: &Mat<f64>) -> Vec<f64> {
-        let level: f64 = self.weights.iter().zip(&self.trends).map(|(w, t)| w * t.level).sum();
-        let slopes =
-            Mat::from_fn(self.weights.len(), 1, |j, _| self.weights[j] * self.trends[j].exponent);
-        let mean = product(losses.as_ref(), slopes.as_ref());
-        (0..losses.nrows()).map(|i| level - mean[(i, 0)]).collect()
+        mean_trend(&self.weights, &self.trends, losses)
     }
 
-    /// Posterior mean of the place and its standard deviation along rows and columns.
-    pub fn place(&self, places: &Places) -> ([f64; 2], [f64; 2]) {
-        let mut mean = [0.0; 2];
-        let mut square = [0.0; 2];
+    /// Posterior mean of the place and its standard deviation along x and y.
+    pub fn place(&self, places: &Places) -> (Site, [f64; 2]) {
+        // Relative to the first: coordinates may be millions of metres.
+        let first = places.at[0];
+        let (mut mean, mut square) = ([0.0; 2], [0.0; 2]);
         for (w, at) in self.weights.iter().zip(&places.at) {
+            let off = [at.x_m - first.x_m, at.y_m - first.y_m];
             for axis in 0..2 {
-                mean[axis] += w * at[axis];
-                square[axis] += w * at[axis] * at[axis];
+                mean[axis] += w * off[axis];
+                square[axis] += w * off[axis] * off[axis];
             }
         }
         let sd = [0, 1].map(|a| (square[a] - mean[a] * mean[a]).max(0.0).sqrt());
-        (mean, sd)
+        (Site::new(first.x_m + mean[0], first.y_m + mean[1]), sd)
     }
 
     /// Posterior mean of the exponent and its standard deviation, within and between places.
@@ -218,6 +212,14 @@ impl Posterior {
         }
         Exponent { value, se: (square - value * value).max(0.0).sqrt() }
     }
+}
+
+/// Mean over weighted places of level - exponent * loss.
+pub(crate) fn mean_trend(weights: &[f64], trends: &[Trend], losses: &Mat<f64>) -> Vec<f64> {
+    let level: f64 = weights.iter().zip(trends).map(|(w, t)| w * t.level).sum();
+    let slopes = Mat::from_fn(weights.len(), 1, |j, _| weights[j] * trends[j].exponent);
+    let mean = product(losses.as_ref(), slopes.as_ref());
+    (0..losses.nrows()).map(|i| level - mean[(i, 0)]).collect()
 }
 
 /// Weights from their logarithms, and the logarithm of their sum.

@@ -1,34 +1,42 @@
 //! Our own estimator: every emitter's log SLF is a path-loss trend plus a Gaussian process, fitted
 //! blindly together with PSDs, places, exponents, shadowing and noise.
 
+pub(super) mod area;
 pub(super) mod draw;
 mod fit;
 pub(super) mod law;
+mod linearised;
+mod model;
 mod number;
 mod places;
 mod scale;
 pub(super) mod shadow;
 mod shear;
-mod sites;
 mod spectra;
 
-use ndarray::{Array2, Array3, Axis};
+use ndarray::{Array2, Axis};
 
-use super::bands::{OFFSET, Scale};
+use super::bands::{Domain, OFFSET};
 use super::emitters::start_factors;
-use super::thin_plate::local_note;
-use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress, build as build_method};
+use super::interpolated::local_note;
+use super::kriging::Kriging;
+use super::{Context, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
-use crate::link::{DB_PER_NEPER, Link};
-use crate::map::{Factors, RadioMap};
+use crate::link::{DB_PER_LN, Link};
+use crate::map::{Factors, corners};
+use crate::model::{Model, ModelEmitter, power_shares};
+use crate::progress::Progress;
 use crate::readings::{Readings, Values};
+use crate::site::Site;
 use crate::unmix::{UnmixOptions, Unmixed, count_exact, refine, unmix};
-use draw::{Canvas, Drawn, Fields};
-use fit::{Emitter, Fit};
+use area::Area;
+use draw::{Canvas, EmitterField};
+use fit::{Emitter, FieldFit};
 use law::Law;
+use linearised::{Noise, Targets};
+pub(super) use model::EmitterFields;
 use number::Structure;
 use shadow::{Fixed, usual};
-use sites::{Noise, Targets};
 
 const OWN: &[OptionSpec] = &[
     OptionSpec {
@@ -52,112 +60,132 @@ const OWN: &[OptionSpec] = &[
     OptionSpec {
         name: "neighbours",
         default: "all up to 4000 sensors, then 128",
-        takes: "how many nearest sensors each 8 x 8 tile uses",
+        takes: "how many nearest sensors a place looks at",
     },
     OFFSET,
 ];
 pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
+pub(super) const KIND: &str = "field";
 
-/// Readings that unmixing explains up to this, in nepers, have no noise.
+/// Readings that unmixing explains up to this, in ln power, have no noise.
 const EXACT: f64 = 1e-6;
 /// Rounds in which the factors of a start are fitted to exact readings.
 const REFINING: usize = 4;
+/// Rounds of a fit from nothing, and from an earlier map.
+const ROUNDS: (usize, usize) = (20, 8);
 
-pub(super) struct Field {
-    rounds: Option<usize>,
-    fixed: Fixed,
-    exponent: f64,
-    exponent_sd: f64,
-    best_place_only: bool,
-    neighbours: Option<usize>,
-    scale: Scale,
+/// Path loss and shadowing of every emitter, with places, PSDs and a spread: our own method.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Field {
+    /// Most rounds of the fit; by default 20, from an earlier map 8.
+    pub rounds: Option<usize>,
+    /// Decorrelation distance of the shadowing in metres; fitted where absent.
+    pub decorrelation_m: Option<f64>,
+    /// Standard deviation of the shadowing in dB; fitted where absent.
+    pub shadow_db: Option<f64>,
+    /// Expected path-loss exponent, and how far exponents stray from it.
+    pub exponent: f64,
+    /// How far exponents stray from the expected one.
+    pub exponent_sd: f64,
+    /// Only the likeliest place of an emitter counts, instead of an average over places.
+    pub best_place_only: bool,
+    /// How many nearest sensors a place looks at; by default all up to 4000, then 128.
+    pub neighbours: Option<usize>,
+    /// The a of ln(x + a); from the unit where absent.
+    pub offset: Option<f64>,
 }
 
-pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
-    Ok(Box::new(Field::new(options)?))
-}
-
-impl Field {
-    pub(super) fn new(options: &Options) -> Result<Self, InputError> {
-        let positive = f64::MIN_POSITIVE..f64::INFINITY;
-        let positions = [("average", false), ("best", true)];
-        Ok(Field {
-            rounds: options.count("rounds", 1..=1000)?,
-            fixed: Fixed {
-                decorrelation_m: options.number("decorrelation", positive.clone())?,
-                sill: options
-                    .number("shadow_db", positive.clone())?
-                    .map(|s| (s / DB_PER_NEPER).powi(2)),
-            },
-            exponent: options.number("exponent", 0.0..10.0)?.unwrap_or(2.3),
-            exponent_sd: options.number("exponent_sd", positive)?.unwrap_or(0.35),
-            best_place_only: options.choice("positions", &positions)?.unwrap_or(false),
-            neighbours: options.count("neighbours", 2..=scale::TOGETHER)?,
-            scale: Scale::log_from_options(options)?,
-        })
+impl Default for Field {
+    fn default() -> Self {
+        Self {
+            rounds: None,
+            decorrelation_m: None,
+            shadow_db: None,
+            exponent: 2.3,
+            exponent_sd: 0.35,
+            best_place_only: false,
+            neighbours: None,
+            offset: None,
+        }
     }
 }
 
-impl Estimator for Field {
-    fn estimate(
+pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
+    let positive = f64::MIN_POSITIVE..f64::INFINITY;
+    let positions = [("average", false), ("best", true)];
+    let usual = Field::default();
+    Ok(Box::new(Field {
+        rounds: options.count("rounds", 1..=1000)?,
+        decorrelation_m: options.number("decorrelation", positive.clone())?,
+        shadow_db: options.number("shadow_db", positive.clone())?,
+        exponent: options.number("exponent", 0.0..10.0)?.unwrap_or(usual.exponent),
+        exponent_sd: options.number("exponent_sd", positive)?.unwrap_or(usual.exponent_sd),
+        best_place_only: options.choice("positions", &positions)?.unwrap_or(false),
+        neighbours: options.count("neighbours", 2..=scale::TOGETHER)?,
+        offset: Domain::log_from_options(options)?,
+    }))
+}
+
+impl Method for Field {
+    fn fit(
         &self,
         readings: &Readings,
         context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<Estimate, EstimateError> {
-        progress.report(0, 1)?;
-        let link = self.link(readings);
-        let (structure, note) = self.structure(readings, context, progress)?;
-        let mut estimate = match structure {
-            Structure::Emitters(emitters) => {
-                self.emitters(readings, link, emitters, context, progress)?
-            }
-            Structure::Bands => {
-                build_method("kriging", [])?.estimate(readings, context, progress)?
-            }
+    ) -> Result<Model, EstimateError> {
+        progress.check()?;
+        let (structure, note) = self.structure(readings, context, &progress.part(0.0..0.4))?;
+        let rest = progress.part(0.4..1.0);
+        let mut model = match structure {
+            Structure::Emitters(emitters) => self.emitters(readings, emitters, context, &rest)?,
+            Structure::Bands => Kriging::default().fit(readings, context, &rest)?,
         };
-        estimate.notes.extend(note);
-        Ok(estimate)
+        model.report_mut().notes.extend(note);
+        Ok(model)
     }
 }
 
 impl Field {
     fn link(&self, readings: &Readings) -> Link {
-        self.scale.link(readings, &readings.power()).expect("the scale is logarithmic")
+        self.offset.map_or_else(|| readings.floored_link(), Link::new)
     }
 
-    /// The map of so many emitters.
+    fn fixed(&self) -> Fixed {
+        Fixed {
+            decorrelation_m: self.decorrelation_m,
+            sill: self.shadow_db.map(|s| (s / DB_PER_LN).powi(2)),
+        }
+    }
+
+    /// The model of so many emitters.
     fn emitters(
         &self,
         readings: &Readings,
-        link: Link,
         emitters: usize,
         context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<Estimate, EstimateError> {
-        // The fit takes most of the time, drawing the rest.
-        let fitting = |share: f64| progress.report((700.0 * share) as usize, 1000).is_ok();
-        let drawing = |share: f64| progress.report(700 + (300.0 * share) as usize, 1000).is_ok();
-        let (fitting, drawing) = (Progress::new(&fitting), Progress::new(&drawing));
+    ) -> Result<Model, EstimateError> {
         let sensors = readings.sensors();
         let neighbours = self
             .neighbours
             .or((sensors > scale::TOGETHER).then_some(scale::NEIGHBOURS))
             .filter(|n| *n < sensors);
         if sensors <= scale::FITTED {
-            let targets = Targets::new(readings.values());
-            let (fit, rounds) = self.fit(readings, &targets, link, emitters, context, &fitting)?;
-            return finish(readings, &fit, &fit.emitters, neighbours, link, rounds, &drawing);
+            let targets = Targets::new(readings);
+            let (fit, rounds) = self.run(readings, &targets, emitters, context, progress)?;
+            return finish(readings, &fit, &fit.emitters, neighbours, rounds);
         }
         let some = scale::some(sensors);
         let part = readings.subset(&some)?;
-        let part_targets = Targets::new(part.values());
-        let (fit, rounds) = self.fit(&part, &part_targets, link, emitters, context, &fitting)?;
-        let fields = draw(&fit, &fit.emitters, None, &drawing)?;
-        let targets = Targets::new(readings.values());
-        let logs = scale::everywhere(&fit, &fields, readings.cells(), &targets, &some);
-        let mut whole = Fit {
-            cells: readings.cells(),
+        let part_targets = Targets::new(&part);
+        let (fit, rounds) =
+            self.run(&part, &part_targets, emitters, context, &progress.part(0.0..0.7))?;
+        let canvas = canvas(&fit, &fit.emitters, None)?;
+        let fields = canvas.fields(readings.sites(), &progress.part(0.7..1.0))?;
+        let targets = Targets::new(readings);
+        let logs = scale::everywhere(&fit, &fields, &targets, &some);
+        let mut whole = FieldFit {
+            sites: readings.sites(),
             targets: &targets,
             logs,
             psd: fit.psd.clone(),
@@ -165,11 +193,12 @@ impl Field {
             emitters: Vec::new(),
             ..fit
         };
-        let honest = whole.honest_all(&targets.sites(&whole.logs, &whole.psd, whole.noise));
+        let found = targets.linearised(&whole.logs, &whole.psd, whole.noise);
+        let honest = whole.honest_all(&found);
         if neighbours.is_none() {
             let places = fit.emitters.into_iter().map(|e| e.places).collect();
             whole.condition(honest, places)?;
-            return finish(readings, &whole, &whole.emitters, None, link, rounds, &drawing);
+            return finish(readings, &whole, &whole.emitters, None, rounds);
         }
         let emitters: Vec<Emitter> = fit
             .emitters
@@ -177,20 +206,19 @@ impl Field {
             .zip(honest)
             .map(|(e, pseudo)| Emitter { pseudo, ..e })
             .collect();
-        finish(readings, &whole, &emitters, neighbours, link, rounds, &drawing)
+        finish(readings, &whole, &emitters, neighbours, rounds)
     }
 
-    fn fit<'a>(
+    fn run<'a>(
         &self,
         readings: &'a Readings,
         targets: &'a Targets,
-        link: Link,
         emitters: usize,
         context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<(Fit<'a>, usize), EstimateError> {
-        let mut fit = self.begin(readings, targets, link, emitters, context)?;
-        let most = self.rounds.unwrap_or(if fit.warm { 8 } else { 20 });
+    ) -> Result<(FieldFit<'a>, usize), EstimateError> {
+        let mut fit = self.begin(readings, targets, emitters, context)?;
+        let most = self.rounds.unwrap_or(if fit.warm { ROUNDS.1 } else { ROUNDS.0 });
         let rounds = fit.run(most, progress)?;
         Ok((fit, rounds))
     }
@@ -200,16 +228,19 @@ impl Field {
         &self,
         readings: &'a Readings,
         targets: &'a Targets,
-        link: Link,
         emitters: usize,
         context: &Context<'_>,
-    ) -> Result<Fit<'a>, EstimateError> {
-        let grid = readings.grid();
+    ) -> Result<FieldFit<'a>, EstimateError> {
+        let link = self.link(readings);
+        let area = Area::of(readings);
         let options = UnmixOptions { floor: Some(link.offset()), ..UnmixOptions::default() };
-        let power = readings.power();
+        let power = readings.power_or_floor();
         let start = start_factors(readings, context)?;
         let known = match start {
-            Some(factors) => carry_over(factors, readings, &power, &options)?,
+            Some((grid, factors)) => {
+                let slf = slf_at(grid, factors, readings.sites());
+                carry_over(slf, factors, readings, &power, &options)?
+            }
             None => None,
         };
         let warm = known.is_some();
@@ -220,20 +251,20 @@ impl Field {
         };
         let brightest = unmixed.slf_at_sensors.iter().copied().fold(0.0, f64::max);
         let floor = (1e-12 * brightest).max(f64::MIN_POSITIVE);
-        let exact = matches!(targets, Targets::Power(_)) && unmixed.residual < EXACT;
+        let exact = matches!(targets, Targets::Power { .. }) && unmixed.residual < EXACT;
         // A logarithm must have something to start from, unless the start is the answer.
         let least_psd = if exact { 0.0 } else { 1e-6 };
         let least_additive = 1e-3 * link.offset();
-        Ok(Fit {
-            grid,
-            cells: readings.cells(),
+        Ok(FieldFit {
+            area,
+            sites: readings.sites(),
             targets,
             law: Law {
                 exponent: self.exponent,
                 exponent_sd: self.exponent_sd,
-                ..Law::new(grid, brightest.max(floor).ln())
+                ..Law::new(&area, brightest.max(floor).ln())
             },
-            fixed: self.fixed,
+            fixed: self.fixed(),
             best_place_only: self.best_place_only,
             exact,
             warm,
@@ -242,25 +273,43 @@ impl Field {
             logs: unmixed.slf_at_sensors.mapv(|s| s.max(floor).ln()),
             psd_variance: Array2::zeros(unmixed.psd.dim()),
             psd: unmixed.psd.mapv(|c| c.max(least_psd)),
-            noise: Noise { relative: sites::LEAST_RELATIVE, additive: least_additive },
-            shadow: usual(grid, self.fixed),
+            noise: Noise { relative: linearised::LEAST_RELATIVE, additive: least_additive },
+            shadow: usual(&area, self.fixed()),
             emitters: Vec::new(),
         })
     }
 }
 
+/// SLFs of a map at the sensors (sensors x emitters): between cells bilinear in dB.
+fn slf_at(grid: crate::grid::Grid, factors: &Factors, sites: &[Site]) -> Array2<f64> {
+    let mut slf = Array2::zeros((sites.len(), factors.psd.nrows()));
+    for (n, site) in sites.iter().enumerate() {
+        let corners = corners(grid, *site);
+        for r in 0..factors.psd.nrows() {
+            let value = |cell: crate::grid::Cell| factors.slf[[r, cell.row, cell.col]];
+            let whole = corners.iter().find(|(_, weight)| *weight == 1.0);
+            slf[[n, r]] = match whole {
+                Some((cell, _)) => value(*cell),
+                None => {
+                    let log = |x: f64| x.max(f64::MIN_POSITIVE).ln();
+                    let used = corners.iter().filter(|(_, weight)| *weight > 0.0);
+                    used.map(|(cell, weight)| weight * log(value(*cell))).sum::<f64>().exp()
+                }
+            };
+        }
+    }
+    slf
+}
+
 /// An earlier estimate's factors at the sensors of new readings. Readings without noise must be met
 /// exactly, or there is nothing to carry over; with noise the fit itself does what refining would.
 fn carry_over(
+    slf: Array2<f64>,
     factors: &Factors,
     readings: &Readings,
     power: &Array2<f64>,
     options: &UnmixOptions,
 ) -> Result<Option<Unmixed>, EstimateError> {
-    let (cells, emitters) = (readings.cells(), factors.psd.nrows());
-    let slf = Array2::from_shape_fn((cells.len(), emitters), |(n, r)| {
-        factors.slf[[r, cells[n].row, cells[n].col]]
-    });
     let options = UnmixOptions { polish_rounds: REFINING, ..*options };
     let refined = refine(power, &slf, &factors.psd, &options)?;
     if matches!(readings.values(), Values::Power(_)) {
@@ -282,104 +331,96 @@ fn carry_over(
     }))
 }
 
-fn draw(
-    fit: &Fit<'_>,
+/// The fitted emitters, ready to be drawn.
+fn canvas(
+    fit: &FieldFit<'_>,
     emitters: &[Emitter],
     neighbours: Option<usize>,
-    progress: &Progress<'_>,
-) -> Result<Fields, EstimateError> {
-    let drawn: Vec<Drawn<'_>> = emitters
+) -> Result<Canvas, EstimateError> {
+    let fields = emitters
         .iter()
-        .map(|e| Drawn {
+        .map(|e| EmitterField {
             law: fit.law,
             shadow: fit.shadow,
-            places: &e.places,
-            posterior: &e.posterior,
-            values: &e.pseudo.values,
-            noise: &e.pseudo.noise,
+            places: e.places.at.clone(),
+            weights: e.posterior.weights.clone(),
+            trends: e.posterior.trends.clone(),
+            values: e.pseudo.values.clone(),
+            noise: e.pseudo.noise.clone(),
         })
         .collect();
-    let (grid, sensors, table) = (fit.grid, fit.cells, fit.table());
-    Canvas { grid, sensors, table: &table, neighbours }.fields(&drawn, progress)
+    Canvas::new(fit.sites.to_vec(), fields, neighbours)
 }
 
 fn finish(
     readings: &Readings,
-    fit: &Fit<'_>,
+    fit: &FieldFit<'_>,
     emitters: &[Emitter],
     neighbours: Option<usize>,
-    link: Link,
     rounds: usize,
-    progress: &Progress<'_>,
-) -> Result<Estimate, EstimateError> {
-    let fields = draw(fit, emitters, neighbours, progress)?;
-    // The spread is that of power itself: a floor chosen for noisy readings must not flatten it.
-    let quiet =
-        Link::choose(readings.power().iter().copied().filter(|x| *x > 0.0), readings.entries());
-    let link = if quiet.offset() < link.offset() { quiet } else { link };
-    let map = chart(readings, &fields, &fit.psd, &fit.psd_variance, link)?;
-    let found: Vec<_> = emitters.iter().map(|e| e.posterior.place(&e.places)).collect();
+) -> Result<Model, EstimateError> {
+    let canvas = canvas(fit, emitters, neighbours)?;
+    let slf = fit.logs.mapv(f64::exp).reversed_axes();
+    let shares = power_shares(&slf, &fit.psd);
     // A place stands for its square. The likeliest place alone has no standard error.
-    let square = places::FINEST / 12f64.sqrt();
-    let known = if fit.best_place_only { &[] } else { &found[..] };
-    let map = map
-        .with_emitters(found.iter().map(|f| f.0).collect())
-        .with_emitter_se(known.iter().map(|f| f.1.map(|sd| sd.hypot(square))).collect())?
-        .with_exponents(emitters.iter().map(|e| e.posterior.exponent()).collect())?;
-    let mut estimate = Estimate::new(map);
-    estimate.iterations = rounds;
-    estimate.fitted = vec![
+    let square = places::FINEST * fit.area.resolution_m / 12f64.sqrt();
+    let found = emitters
+        .iter()
+        .enumerate()
+        .map(|(r, e)| {
+            let (at, sd) = e.posterior.place(&e.places);
+            ModelEmitter {
+                at,
+                at_se_m: (!fit.best_place_only).then(|| sd.map(|sd| sd.hypot(square))),
+                exponent: Some(e.posterior.exponent()),
+                psd: fit.psd.row(r).to_vec(),
+                power_share: shares[r],
+            }
+        })
+        .collect();
+    let noise_db = noise_db(&slf, &fit.psd, fit.noise);
+    let fields =
+        EmitterFields::new(canvas, fit.psd.clone(), fit.psd_variance.clone(), noise_db);
+    let mut model = Model::new(readings, fields).with_emitters(found);
+    let report = model.report_mut();
+    report.iterations = rounds;
+    report.add_fitted(&[
         ("emitters", emitters.len() as f64),
         ("decorrelation_m", fit.shadow.decorrelation_m),
-        ("shadow_db", DB_PER_NEPER * fit.shadow.sill.sqrt()),
-        ("noise_db", DB_PER_NEPER * fit.noise.relative),
+        ("shadow_db", DB_PER_LN * fit.shadow.sill.sqrt()),
+        ("noise_db", DB_PER_LN * fit.noise.relative),
         ("noise_power", fit.noise.additive),
-    ];
+    ]);
     if fit.unmet {
         let unmet = "the map to start from cannot explain the readings: started from nothing";
-        estimate.notes.push(unmet.into());
+        report.notes.push(unmet.into());
     }
     if readings.sensors() > scale::FITTED {
-        estimate.notes.push(format!(
+        report.notes.push(format!(
             "fitted to {} of {} sensors; all of them draw the map",
             scale::FITTED,
             readings.sensors()
         ));
     }
-    estimate.notes.extend(neighbours.map(local_note));
-    Ok(estimate)
+    report.notes.extend(neighbours.map(local_note));
+    Ok(model)
 }
 
-/// The factored map and its spread in dB: var ln t = sum_r J_r^2 (var f_r + var ln c_r).
-pub(super) fn chart(
-    readings: &Readings,
-    fields: &Fields,
-    psd: &Array2<f64>,
-    psd_variance: &Array2<f64>,
-    link: Link,
-) -> Result<RadioMap, EstimateError> {
-    let grid = readings.grid();
-    let slf = fields.mean.mapv(f64::exp);
-    if slf.iter().any(|v| !v.is_finite()) {
-        return Err(EstimateError::Numerical(
-            "the fit diverged: ask for fewer emitters or check the unit of the readings".into(),
-        ));
-    }
-    let (emitters, bands) = psd.dim();
-    let mut spread = Array3::zeros((grid.rows(), grid.cols(), bands));
-    for ((i, j, k), out) in spread.indexed_iter_mut() {
-        let (mut total, mut sum) = (link.offset(), 0.0);
-        for r in 0..emitters {
-            let part = slf[[r, i, j]] * psd[[r, k]];
-            total += part;
-            sum += part * part * (fields.variance[[r, i, j]] + psd_variance[[r, k]]);
-        }
-        *out = DB_PER_NEPER * sum.sqrt() / total;
-    }
-    let frequencies = readings.freq_hz().map(<[f64]>::to_vec);
-    Ok(RadioMap::factored(grid, Factors { slf, psd: psd.clone() })?
-        .with_frequencies(frequencies)?
-        .with_spread_db(Some(spread))?)
+/// Noise of a reading in dB, per band: the relative part, and the additive part at the band's
+/// median power.
+fn noise_db(slf: &Array2<f64>, psd: &Array2<f64>, noise: Noise) -> Vec<f64> {
+    let power = slf.t().dot(psd);
+    power
+        .columns()
+        .into_iter()
+        .map(|column| {
+            let mut sorted = column.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            let median = sorted[sorted.len() / 2].max(f64::MIN_POSITIVE);
+            // Noise far above the signal has no meaning in dB: a factor of ten says enough.
+            DB_PER_LN * noise.relative.hypot((noise.additive / median).min(2.3))
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -11,12 +11,13 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::Field;
-use super::sites::Targets;
+use super::linearised::Targets;
 use crate::error::EstimateError;
 use crate::estimate::emitters::{number_of_emitters, shown};
+use crate::estimate::folds::spread_folds;
 use crate::estimate::held_out::{Judge, Losses, gain};
-use crate::estimate::{Context, Emitters, Progress, build};
-use crate::link::Link;
+use crate::estimate::{Context, Emitters, Kriging, Method};
+use crate::progress::Progress;
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
 use crate::unmix::{MOST, count_exact};
@@ -38,9 +39,6 @@ const ROUNDS: usize = 6;
 const WORTH: f64 = 2.0;
 /// Numbers of emitters without a gain after which the search ends.
 const PATIENCE: usize = 3;
-/// Grids with more entries than this are not kriged band by band only to compare.
-const MANY_ENTRIES: usize = 1 << 22;
-
 /// What the readings are made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Structure {
@@ -59,7 +57,6 @@ impl Field {
     ) -> Result<(Structure, Option<String>), EstimateError> {
         let emitters = self.number(readings, context, progress)?;
         let factored = Structure::Emitters(emitters);
-        let entries = readings.grid().cells() * readings.bands();
         let sure = || match readings.values() {
             Values::Power(power) => count_exact(power).is_some(),
             Values::Levels { .. } => false,
@@ -70,13 +67,13 @@ impl Field {
             let note = format!("{asked} emitters were asked for, the readings show {emitters}");
             return Ok((factored, Some(note)));
         }
-        if told(readings, context) || readings.bands() == 1 || entries > MANY_ENTRIES || sure() {
+        if told(readings, context) || readings.bands() == 1 || sure() {
             return Ok((factored, None));
         }
         let some = some_of(readings);
-        let link = self.link(&some);
+        let folds = spread_folds(some.sites(), SENSOR_PARTS);
         let turns: Vec<SensorTurn> =
-            (0..SENSOR_TURNS).filter_map(|turn| SensorTurn::new(&some, link, turn)).collect();
+            folds[..SENSOR_TURNS].iter().filter_map(|fold| SensorTurn::new(&some, fold)).collect();
         if turns.is_empty() {
             return Ok((factored, None));
         }
@@ -114,9 +111,8 @@ impl Field {
             Values::Levels { .. } => TURNS.1,
         };
         let some = some_of(readings);
-        let link = self.link(&some);
         let turns: Vec<EntryTurn> =
-            (0..turns).filter_map(|turn| EntryTurn::new(&some, link, turn, context.seed)).collect();
+            (0..turns).filter_map(|turn| EntryTurn::new(&some, turn, context.seed)).collect();
         if turns.is_empty() {
             return number_of_emitters(readings, context);
         }
@@ -144,13 +140,13 @@ impl Field {
         context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Vec<f64>, EstimateError> {
-        let quiet = |_: f64| progress.report(0, 1).is_ok();
+        let quiet = progress.quiet();
         let parts: Vec<Vec<f64>> = turns
             .par_iter()
             .map(|turn| {
-                let targets = Targets::new(turn.kept.values());
-                let mut fit = self.begin(&turn.kept, &targets, turn.link, emitters, context)?;
-                fit.iterate(ROUNDS, &Progress::new(&quiet))?;
+                let targets = Targets::new(&turn.kept);
+                let mut fit = self.begin(&turn.kept, &targets, emitters, context)?;
+                fit.iterate(ROUNDS, &quiet)?;
                 let model = fit.logs.mapv(f64::exp).dot(&fit.psd);
                 let loss =
                     |&(n, k): &(usize, usize)| turn.whole.loss(n, k, model[[n, k]], fit.noise);
@@ -168,11 +164,11 @@ impl Field {
         context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Losses, EstimateError> {
-        let quiet = |_: f64| progress.report(0, 1).is_ok();
-        let targets = Targets::new(turn.kept.values());
-        let mut fit = self.begin(&turn.kept, &targets, turn.link, emitters, context)?;
-        fit.run(self.rounds.unwrap_or(20), &Progress::new(&quiet))?;
-        let model = fit.predict(turn.held.cells()).mapv(f64::exp).dot(&fit.psd);
+        let quiet = progress.quiet();
+        let targets = Targets::new(&turn.kept);
+        let mut fit = self.begin(&turn.kept, &targets, emitters, context)?;
+        fit.run(self.rounds.unwrap_or(20), &quiet)?;
+        let model = fit.predict(turn.held.sites()).mapv(f64::exp).dot(&fit.psd);
         Ok(turn.losses(|sensor| model.row(sensor).to_vec()))
     }
 }
@@ -205,13 +201,10 @@ fn kriged(
     context: &Context<'_>,
     progress: &Progress<'_>,
 ) -> Result<Losses, EstimateError> {
-    let quiet = |_: f64| progress.report(0, 1).is_ok();
-    let map = build("kriging", [])?.estimate(&turn.kept, context, &Progress::new(&quiet))?.map;
-    Ok(turn.losses(|sensor| {
-        let mut spectrum = vec![0.0; map.bands()];
-        map.spectrum_into(turn.held.cells()[sensor], &mut spectrum);
-        spectrum
-    }))
+    let quiet = progress.quiet();
+    let model = Kriging::default().fit(&turn.kept, context, &quiet)?;
+    let power = model.predict(turn.held.sites(), &quiet)?.power;
+    Ok(turn.losses(|sensor| power.row(sensor).to_vec()))
 }
 
 /// Readings with some entries left out.
@@ -219,12 +212,11 @@ struct EntryTurn {
     kept: Readings,
     whole: Targets,
     held: Vec<(usize, usize)>,
-    link: Link,
 }
 
 impl EntryTurn {
     /// None where a band would be left without readings.
-    fn new(readings: &Readings, link: Link, turn: usize, seed: u64) -> Option<Self> {
+    fn new(readings: &Readings, turn: usize, seed: u64) -> Option<Self> {
         // The same deal in every turn.
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (sensors, bands) = readings.values().dim();
@@ -243,9 +235,9 @@ impl EntryTurn {
                 held.iter().for_each(|at| power[*at] = f64::NAN);
             }
         }
-        let kept = Readings::new(readings.grid(), readings.cells().to_vec(), values).ok()?;
-        let whole = Targets::new(readings.values());
-        (!held.is_empty()).then(|| Self { kept, whole, held, link })
+        let kept = readings.with_values(values).ok()?;
+        let whole = Targets::new(readings);
+        (!held.is_empty()).then(|| Self { kept, whole, held })
     }
 }
 
@@ -253,16 +245,14 @@ impl EntryTurn {
 struct SensorTurn {
     kept: Readings,
     held: Readings,
-    link: Link,
 }
 
 impl SensorTurn {
     /// None where a band would be left without readings.
-    fn new(readings: &Readings, link: Link, turn: usize) -> Option<Self> {
-        let (held, kept): (Vec<usize>, Vec<usize>) =
-            (0..readings.sensors()).partition(|s| s % SENSOR_PARTS == turn);
-        let (kept, held) = (readings.subset(&kept).ok()?, readings.subset(&held).ok()?);
-        Some(Self { kept, held, link })
+    fn new(readings: &Readings, fold: &[usize]) -> Option<Self> {
+        let kept: Vec<usize> = (0..readings.sensors()).filter(|s| !fold.contains(s)).collect();
+        let (kept, held) = (readings.subset(&kept).ok()?, readings.subset(fold).ok()?);
+        Some(Self { kept, held })
     }
 
     fn losses(&self, spectrum: impl Fn(usize) -> Vec<f64>) -> Losses {

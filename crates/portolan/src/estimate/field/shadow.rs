@@ -4,10 +4,11 @@
 use faer::Mat;
 use rayon::prelude::*;
 
+use super::area::Area;
 use super::law::{Covariates, Law, Places, Posterior, Shadow};
-use crate::gaussian_process::{CorrelationTable, Family, minimise};
-use crate::grid::{Cell, Grid};
-use crate::link::DB_PER_NEPER;
+use crate::gaussian_process::{Correlation, minimise};
+use crate::link::DB_PER_LN;
+use crate::site::Site;
 
 /// Sensors that the evidence is taken from; more say little more.
 const MOST_SENSORS: usize = 220;
@@ -31,38 +32,38 @@ pub(crate) struct Fixed {
 }
 
 /// Before anything is known.
-pub(crate) fn usual(grid: Grid, fixed: Fixed) -> Shadow {
+pub(crate) fn usual(area: &Area, fixed: Fixed) -> Shadow {
     Shadow {
-        decorrelation_m: fixed.decorrelation_m.unwrap_or(grid.diagonal_m().max(grid.cell_m())),
-        sill: fixed.sill.unwrap_or((USUAL_DB / DB_PER_NEPER).powi(2)),
+        decorrelation_m: fixed.decorrelation_m.unwrap_or(area.extent_m),
+        sill: fixed.sill.unwrap_or((USUAL_DB / DB_PER_LN).powi(2)),
     }
 }
 
 /// The likeliest shadowing, searched from `start`.
 pub(crate) fn fit(
-    grid: Grid,
+    area: &Area,
     law: &Law,
-    cells: &[Cell],
+    sites: &[Site],
     samples: &[Sample],
     fixed: Fixed,
     start: Shadow,
 ) -> Shadow {
     if fixed.decorrelation_m.is_some() && fixed.sill.is_some() {
-        return usual(grid, fixed);
+        return usual(area, fixed);
     }
-    let step = cells.len().div_ceil(MOST_SENSORS).max(1);
-    let kept: Vec<usize> = (0..cells.len()).step_by(step).collect();
-    let cells: Vec<Cell> = kept.iter().map(|&n| cells[n]).collect();
+    let step = sites.len().div_ceil(MOST_SENSORS).max(1);
+    let kept: Vec<usize> = (0..sites.len()).step_by(step).collect();
+    let sites: Vec<Site> = kept.iter().map(|&n| sites[n]).collect();
     let thin = |all: &[f64]| kept.iter().map(|&n| all[n]).collect::<Vec<f64>>();
     let samples: Vec<(Sample, Mat<f64>)> = samples
         .iter()
         .map(|s| {
-            let losses = law.losses(grid, &s.places.at, &cells);
+            let losses = law.losses(&s.places.at, &sites);
             let (values, noise) = (thin(&s.values), thin(&s.noise));
             (Sample { values, noise, places: s.places.clone() }, losses)
         })
         .collect();
-    let middle = usual(grid, Fixed::default());
+    let middle = usual(area, Fixed::default());
     // Searched as reach and steepness: only sill / reach is sharp where the reach is long.
     let unpack = |x: &[f64]| {
         let decorrelation_m = fixed.decorrelation_m.unwrap_or(x[0].exp());
@@ -70,11 +71,11 @@ pub(crate) fn fit(
     };
     let objective = |x: &[f64]| -> Result<f64, std::convert::Infallible> {
         let shadow = unpack(x);
-        let table = CorrelationTable::new(grid, Family::Exponential, shadow.decorrelation_m);
+        let correlations = Correlation::exponential(shadow.decorrelation_m).matrix(&sites);
         let evidence: Vec<f64> = samples
             .par_iter()
             .map(|(Sample { values, noise, places }, losses)| {
-                match Covariates::new(&table, &cells, shadow.sill, noise) {
+                match Covariates::new(&correlations, shadow.sill, noise) {
                     Some(c) => Posterior::new(c, law, places, losses, values).log_evidence,
                     None => f64::NEG_INFINITY,
                 }
@@ -84,7 +85,7 @@ pub(crate) fn fit(
         let reach = (shadow.decorrelation_m / middle.decorrelation_m).ln() / SPREAD_REACH;
         Ok(0.5 * (sill * sill + reach * reach) - evidence.iter().sum::<f64>())
     };
-    let reach = (0.5 * grid.cell_m(), 20.0 * grid.diagonal_m().max(grid.cell_m()));
+    let reach = ((0.5 * area.resolution_m).min(area.extent_m), 20.0 * area.extent_m);
     let bounds = [(reach.0.ln(), reach.1.ln()), ((1e-6 / reach.1).ln(), (1e3 / reach.0).ln())];
     let from = [start.decorrelation_m.ln(), (start.sill / start.decorrelation_m).ln()];
     let Ok((x, _)) = minimise(objective, &from, &bounds, 0.7, 0.08, 30);

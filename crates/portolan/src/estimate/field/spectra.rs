@@ -4,9 +4,9 @@
 
 use ndarray::Array2;
 
-use super::sites::{Sites, marginal};
+use super::linearised::{Linearised, marginal};
 
-/// The autoregression: variance in squared nepers, reach in bands.
+/// The autoregression: variance in squared units of ln power, reach in bands.
 const SILL: f64 = 25.0;
 const REACH: f64 = 30.0;
 /// Turns of the emitters.
@@ -14,16 +14,16 @@ const TURNS: usize = 3;
 const LARGEST_STEP: f64 = 1.5;
 
 /// Moves the PSDs (emitters x bands); returns the variance of their logarithms.
-pub(super) fn step(psd: &mut Array2<f64>, sites: &Sites) -> Array2<f64> {
+pub(super) fn step(psd: &mut Array2<f64>, found: &Linearised) -> Array2<f64> {
     let (count, bands) = psd.dim();
     let start = psd.mapv(|c| c.max(f64::MIN_POSITIVE).ln());
     let mut logs = start.clone();
-    let mut slope = sites.band_slope.clone();
+    let mut slope = found.band_slope.clone();
     let prior = Autoregression::new(bands);
     for _ in 0..TURNS {
         for r in 0..count {
             let information: Vec<f64> =
-                (0..bands).map(|k| sites.band_information[(k * count + r) * count + r]).collect();
+                (0..bands).map(|k| found.band_information[(k * count + r) * count + r]).collect();
             let now = logs.row(r).to_vec();
             let pull: Vec<f64> =
                 (0..bands).map(|k| slope[k * count + r] + information[k] * now[k]).collect();
@@ -35,7 +35,7 @@ pub(super) fn step(psd: &mut Array2<f64>, sites: &Sites) -> Array2<f64> {
                 logs[[r, k]] = value;
                 for q in 0..count {
                     slope[k * count + q] -=
-                        sites.band_information[(k * count + q) * count + r] * moved;
+                        found.band_information[(k * count + q) * count + r] * moved;
                 }
             }
         }
@@ -45,7 +45,7 @@ pub(super) fn step(psd: &mut Array2<f64>, sites: &Sites) -> Array2<f64> {
     for r in 0..count {
         let honest: Vec<f64> = (0..bands)
             .map(|k| {
-                let information = &sites.band_information[k * count * count..][..count * count];
+                let information = &found.band_information[k * count * count..][..count * count];
                 marginal(information, count, r, 1.0 / SILL)
             })
             .collect();

@@ -2,15 +2,17 @@
 
 use ndarray::{Array2, Array3};
 
-use crate::Estimator;
 use crate::error::EstimateError;
-use crate::estimate::{Context, Emitters, Estimate, Progress, build, method};
+use crate::estimate::{Context, Emitters, Method, build, method};
+use crate::fixture::{self, Estimate};
 use crate::grid::{Cell, Grid};
 use crate::map::{Factors, RadioMap};
 use crate::readings::{Readings, Values};
+use crate::scale::Scale;
 use crate::score::score;
 use crate::sense::{Layout, Quantising, Sensing, sense};
 use crate::simulate::{Scenario, simulate};
+use crate::site::Site;
 
 fn map(side: usize, bands: usize, emitters: usize, seed: u64) -> RadioMap {
     let grid = Grid::new(side, side, 1.0).unwrap();
@@ -28,12 +30,12 @@ fn run(settings: &[(&str, &str)], readings: &Readings, emitters: usize) -> Estim
 }
 
 fn estimate(
-    estimator: &dyn Estimator,
+    estimator: &dyn Method,
     readings: &Readings,
     emitters: usize,
 ) -> Result<Estimate, EstimateError> {
     let context = Context { emitters: Emitters::Count(emitters), seed: 1, ..Context::default() };
-    estimator.estimate(readings, &context, &Progress::silent())
+    fixture::estimate(estimator, readings, &context)
 }
 
 fn told(
@@ -43,13 +45,13 @@ fn told(
 ) -> Result<Estimate, EstimateError> {
     let settings = decorrelation.map(|d| ("decorrelation".to_string(), d.to_string()));
     let context = Context { truth: Some(truth), ..Context::default() };
-    build("oracle", settings)?.estimate(readings, &context, &Progress::silent())
+    fixture::estimate(&*build("oracle", settings)?, readings, &context)
 }
 
 fn finite(estimate: &Estimate) -> bool {
     let spread = estimate.map.spread_db().expect("field has a spread");
     estimate.map.to_dense().iter().chain(spread).all(|v| v.is_finite())
-        && estimate.map.emitters().iter().flatten().all(|v| v.is_finite())
+        && estimate.map.emitters().iter().all(|at| at.is_finite())
 }
 
 #[test]
@@ -73,14 +75,15 @@ fn one_emitter_without_noise_is_reproduced_at_the_sensors() {
     let readings = exact(&truth, 60);
     let estimate = run(&[], &readings, 1);
     let mut spectrum = vec![0.0; 8];
-    for (cell, want) in readings.cells().iter().zip(readings.power().outer_iter()) {
+    let cells = readings.cells(truth.grid()).unwrap();
+    for (cell, want) in cells.iter().zip(readings.power().outer_iter()) {
         estimate.map.spectrum_into(*cell, &mut spectrum);
         for (got, want) in spectrum.iter().zip(want) {
             assert!((got - want).abs() < 1e-3 * want + 1e-12, "{got} {want}");
         }
     }
-    let ([row, col], [i, j]) = (estimate.map.emitters()[0], truth.emitters()[0]);
-    assert!((row - i).hypot(col - j) < 3.0, "{row} {col}, truth {i} {j}");
+    let (found, true_place) = (estimate.map.emitters()[0], truth.emitters()[0]);
+    assert!(found.distance_m(true_place) < 3.0, "{found:?}, truth {true_place:?}");
 }
 
 #[test]
@@ -104,8 +107,11 @@ fn the_spread_covers_what_it_promises() {
 fn ill_posed_readings_give_a_finite_map() {
     let grid = Grid::new(14, 11, 1.0).unwrap();
     let cells: Vec<Cell> = (0..5).map(|i| Cell::new(2 * i, (3 * i) % 11)).collect();
-    let read =
-        |values: Array2<f64>| Readings::new(grid, cells.clone(), Values::Power(values)).unwrap();
+    let read = |values: Array2<f64>| {
+        let sites: Vec<Site> = cells.iter().map(|&cell| grid.site(cell)).collect();
+        let readings = Readings::new(sites, Values::Power(values), Scale::paper()).unwrap();
+        readings.with_grid(Some(grid)).unwrap()
+    };
     let varied = Array2::from_shape_fn((5, 6), |(i, k)| 0.1 + ((3 * i + 5 * k) % 7) as f64);
     let mut silent = varied.clone();
     silent.column_mut(2).fill(0.0);
@@ -153,10 +159,10 @@ fn an_emitter_outside_the_grid_is_found_there() {
         ((i as f64 + 3.0).hypot(j as f64 - 12.0) / 2.0).max(1.0).powf(-2.3)
     });
     let psd = Array2::from_shape_fn((1, 6), |(_, k)| 1.0 + k as f64);
-    let truth = RadioMap::factored(grid, Factors { slf, psd }).unwrap();
+    let truth = RadioMap::factored(grid, Factors { slf, psd }, Scale::paper()).unwrap();
     let estimate = run(&[], &exact(&truth, 60), 1);
-    let [row, col] = estimate.map.emitters()[0];
-    assert!((row + 3.0).abs() < 1.0 && (col - 12.0).abs() < 1.0, "{row} {col}");
+    let Site { x_m, y_m } = estimate.map.emitters()[0];
+    assert!((x_m + 3.0).abs() < 1.0 && (y_m - 12.0).abs() < 1.0, "{x_m} {y_m}");
 }
 
 #[test]
@@ -168,7 +174,7 @@ fn the_order_of_emitters_does_not_matter() {
         slf: factors.slf.select(axis, &[2, 0, 1]),
         psd: factors.psd.select(axis, &[2, 0, 1]),
     };
-    let turned = RadioMap::factored(truth.grid(), turned).unwrap();
+    let turned = RadioMap::factored(truth.grid(), turned, Scale::paper()).unwrap();
     let a = run(&[], &exact(&truth, 80), 3);
     let b = run(&[], &exact(&turned, 80), 3);
     let apart = score(&a.map, &b.map, None).unwrap().rmse_db;
@@ -231,7 +237,7 @@ fn neighbourhoods_and_many_sensors_agree_with_the_whole() {
 #[test]
 fn the_oracle_asks_for_a_truth_it_can_use() {
     let truth = map(16, 4, 1, 0);
-    let dense = RadioMap::dense(truth.grid(), truth.to_dense().into_owned()).unwrap();
+    let dense = RadioMap::dense(truth.grid(), truth.to_dense().into_owned(), Scale::paper()).unwrap();
     let readings = exact(&truth, 20);
     assert!(told(&dense, None, &readings).is_err());
     assert!(told(&truth, None, &exact(&map(16, 5, 1, 0), 20)).is_err());
@@ -255,17 +261,17 @@ fn places_and_exponents_come_with_standard_errors() {
     let truth = map(48, 32, 3, 1);
     let estimate = run(&[], &exact(&truth, 115), 3);
     for finding in estimate.map.findings() {
-        let (se, exponent) = (finding.at_se.unwrap(), finding.exponent.unwrap());
+        let (se, exponent) = (finding.at_se_m.unwrap(), finding.exponent.unwrap());
         assert!(se.iter().all(|s| (0.1..10.0).contains(s)), "{se:?}");
         assert!((1.0..4.0).contains(&exponent.value) && (0.01..0.36).contains(&exponent.se));
-        let distance = |at: &[f64; 2]| {
-            ((at[0] - finding.at[0]) / se[0]).hypot((at[1] - finding.at[1]) / se[1])
+        let distance = |at: &Site| {
+            ((at.x_m - finding.at.x_m) / se[0]).hypot((at.y_m - finding.at.y_m) / se[1])
         };
         let nearest = truth.emitters().iter().map(distance).fold(f64::INFINITY, f64::min);
         assert!(nearest < 4.0, "{nearest} standard errors");
     }
     let likeliest = run(&[("positions", "best")], &exact(&truth, 115), 3);
-    assert!(likeliest.map.findings().iter().all(|f| f.at_se.is_none()));
+    assert!(likeliest.map.findings().iter().all(|f| f.at_se_m.is_none()));
 }
 
 #[test]
@@ -279,14 +285,14 @@ fn new_sensors_update_an_earlier_estimate_in_fewer_rounds() {
         let (first, cold) = (run(&[], &before, 3), run(&[], &after, 3));
         let context = Context { start: Some(&first.map), seed: 1, ..Context::default() };
         let field = build("field", []).unwrap();
-        let warm = field.estimate(&after, &context, &Progress::silent()).unwrap();
+        let warm = fixture::estimate(&*field, &after, &context).unwrap();
         let ssim = |e: &Estimate| score(&e.map, &truth, None).unwrap().ssim.unwrap();
         assert!(ssim(&warm) > ssim(&cold) - 0.003, "{} {}", ssim(&warm), ssim(&cold));
         assert!(warm.iterations < cold.iterations, "{} {}", warm.iterations, cold.iterations);
         assert!(ssim(&warm) > ssim(&first), "the new sensors count");
         // An emitter keeps its number.
         for (a, b) in first.map.findings().iter().zip(warm.map.findings()) {
-            assert!((a.at[0] - b.at[0]).hypot(a.at[1] - b.at[1]) < 8.0, "{a:?} {b:?}");
+            assert!(a.at.distance_m(b.at) < 8.0, "{a:?} {b:?}");
         }
     }
 }
@@ -311,8 +317,8 @@ fn the_number_of_emitters_is_found_through_noise_and_levels() {
         let readings = sense(&truth, &Sensing { snr_db, quantising, ..sensing.clone() }).unwrap();
         let context = Context { seed: 1, ..Context::default() };
         let field = build("field", []).unwrap();
-        let found = field.estimate(&readings, &context, &Progress::silent()).unwrap();
-        let counted = found.fitted.iter().find(|f| f.0 == "emitters").unwrap().1;
+        let found = fixture::estimate(&*field, &readings, &context).unwrap();
+        let counted = found.fitted("emitters").unwrap();
         assert_eq!(counted, 3.0, "{snr_db:?} {:?}", found.notes);
     }
 }
@@ -325,12 +331,12 @@ fn bands_that_share_nothing_are_no_worse_than_kriged() {
         let wave = |at: usize, phase: f64| (0.5 * at as f64 + phase).sin();
         (2.0 * wave(i, 1.7 * k as f64) * wave(j, 2.9 * k as f64)).exp()
     });
-    let truth = RadioMap::dense(grid, power).unwrap();
+    let truth = RadioMap::dense(grid, power, Scale::paper()).unwrap();
     let readings = sense(&truth, &Sensing::exact(Layout::Count(170), 3)).unwrap();
     let error = |name: &str| {
         let method = build(name, []).unwrap();
-        let found = method.estimate(&readings, &Context::default(), &Progress::silent()).unwrap();
-        (score(&found.map, &truth, None).unwrap().rmse_db, found.notes)
+        let found = fixture::estimate(&*method, &readings, &Context::default()).unwrap();
+        (score(&found.map, &truth, None).unwrap().rmse_db, found.notes.clone())
     };
     let ((field, notes), (kriging, _)) = (error("field"), error("kriging"));
     assert!(field <= 1.001 * kriging, "{field} {kriging} {notes:?}");

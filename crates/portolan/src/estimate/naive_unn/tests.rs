@@ -3,7 +3,8 @@
 use super::*;
 use crate::decoder::reference;
 use crate::estimate::build;
-use crate::grid::Grid;
+use crate::fixture::{self, Estimate};
+use crate::map::RadioMap;
 use crate::quantiser::{MISSING_LEVEL, Quantiser};
 use crate::score::score;
 use crate::sense::{Layout, Quantising, Sensing, sense};
@@ -16,7 +17,7 @@ fn scene(rows: usize, cols: usize, bands: usize, emitters: usize) -> RadioMap {
 
 fn run(settings: &[(&str, &str)], readings: &Readings) -> Result<Estimate, EstimateError> {
     let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
-    build("naive_unn", settings)?.estimate(readings, &Context::default(), &Progress::silent())
+    fixture::estimate(&*build("naive_unn", settings)?, readings, &Context::default())
 }
 
 #[test]
@@ -27,7 +28,7 @@ fn the_budget_sets_the_channels_as_in_the_papers_table() {
     {
         let settings = [("parameters", &budget.to_string()[..]), ("iterations", "1")];
         let estimate = run(&settings, &readings).unwrap();
-        assert_eq!(estimate.fitted, [("parameters", f64::from(count))]);
+        assert_eq!(estimate.fitted("parameters"), Some(f64::from(count)));
     }
     let error = run(&[("parameters", "99")], &readings).err().unwrap().to_string();
     assert!(error.contains("parameters=108"), "{error}");
@@ -47,7 +48,7 @@ fn gradient_is_the_slope<L: Likelihood<f32>>(
     let readout = decoder.readout(&cells).unwrap();
     let (params, latent) = random_network(&decoder, Draw::Xavier, &mut stream(4, 0));
     let (along, beside) = random_network(&decoder, Draw::Uniform, &mut stream(5, 0));
-    let mut fit = Fit::new(&decoder, &readout, likelihood, targets.to_vec(), 1e-3);
+    let mut fit = NaiveFit::new(&decoder, &readout, likelihood, targets.to_vec(), 1e-3);
     let at = Unknowns { params, latent };
     fit.evaluate(&at, 0.1, 0.01);
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>();

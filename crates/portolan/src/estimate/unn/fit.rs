@@ -5,9 +5,9 @@ use super::misfit::Misfit;
 use crate::adam::Adam;
 use crate::decoder::{Decoder, Readout, Workspace};
 use crate::error::EstimateError;
-use crate::estimate::Progress;
 use crate::estimate::course::Course;
 use crate::likelihood::Likelihood;
+use crate::progress::Progress;
 
 /// Everything that is fitted.
 #[derive(Clone, Debug)]

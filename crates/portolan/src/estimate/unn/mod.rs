@@ -8,15 +8,19 @@ pub(super) mod start;
 
 use ndarray::{Array2, Array3, Axis};
 
-use super::bands::{OFFSET, Scale};
-use super::btd::{BtdMethod, factored};
+use super::bands::{Domain, OFFSET};
+use super::btd::{Btd, gridded_model, unit_norm};
 use super::course::{Course, Schedule};
 use super::emitters::{number_of_emitters, shown, start_factors, unmix_readings};
-use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
+use super::{Context, Kriging, Method, OptionSpec, Options, ThinPlate};
 use crate::decoder::{Decoder, Normalisation, Output, Padding, Readout, Shape, Upsampling};
 use crate::error::{EstimateError, InputError};
+use crate::grid::Grid;
 use crate::likelihood::{Likelihood, Probit, SquaredError};
-use crate::map::{Factors, RadioMap};
+use crate::link::Link;
+use crate::map::Factors;
+use crate::model::{Archive, DrawnGrid, Drawing, Model, Report, damaged};
+use crate::progress::Progress;
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
 use crate::simulate::stream;
@@ -86,20 +90,31 @@ pub(super) const DECODER_OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Start {
+pub(super) const KIND: &str = "unn";
+
+/// Where the decoder begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum UnnStart {
+    /// Everything uniform in (-1, 1).
     Uniform,
+    /// Weights by Glorot and Bengio, latents standard normal.
     Xavier,
+    /// SLFs of a block-term decomposition.
     Btd,
+    /// Unmixed SLFs carried to the grid by thin-plate splines in linear power.
     Interpolation,
+    /// Unmixed SLFs carried to the grid by kriging.
+    #[default]
     Unmixed,
 }
 
 /// Iterations in which the decoder learns to draw the start's SLFs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Imitation {
-    /// Fewer on large grids, where each costs more: see [`IMITATION_WORK`].
+pub enum Imitation {
+    /// Fewer on large grids, where each costs more: some 20 s on two cores at most.
     AtMost(usize),
+    /// This many.
     Exactly(usize),
 }
 
@@ -116,151 +131,214 @@ impl Imitation {
     }
 }
 
-struct Unn {
-    shape: Shape,
-    start: Start,
-    /// The start was asked for by name.
+/// The paper's domain-factored untrained decoder. [`Unn::default`] is our measured best,
+/// [`Unn::paper`] the paper's algorithm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unn {
+    /// The decoder.
+    pub shape: Shape,
+    /// Where it begins.
+    pub start: UnnStart,
+    /// How long it learns to draw the SLFs of the start.
+    pub imitation: Imitation,
+    /// Most iterations of the fit.
+    pub iterations: usize,
+    /// Stop once the loss changes relatively less; 0 = never.
+    pub tolerance: f64,
+    /// How learning rates fall.
+    pub schedule: Schedule,
+    /// Learning rate of network and latents.
+    pub rate_network: f64,
+    /// Learning rate of the PSDs.
+    pub rate_psd: f64,
+    /// Weight of the latents' squared norm.
+    pub lambda_latent: f64,
+    /// Weight of the PSDs' squared norm.
+    pub lambda_psd: f64,
+    /// Weight of the network's squared norm.
+    pub lambda_network: f64,
+    /// The a of ln(x + a); from the unit where absent.
+    pub offset: Option<f64>,
+    /// The readings are not rescaled and PSDs begin at random, as the paper has it.
+    pub literal: bool,
+    /// The start was asked for: an earlier map is refused.
     start_named: bool,
-    fit: FitOptions,
-    scale: Scale,
-    imitation: Imitation,
-    /// The paper's algorithm to the letter.
-    literal: bool,
 }
 
-pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
+impl Unn {
+    /// Our recipe from a given start: from a good start small steps refine, from a random one they
+    /// do not arrive.
+    pub fn from_start(start: UnnStart) -> Self {
+        let warm = !matches!(start, UnnStart::Uniform | UnnStart::Xavier);
+        let output = if warm { Output::Exponential } else { Output::Sigmoid };
+        Self {
+            shape: Shape { output, ..Shape::default() },
+            start,
+            imitation: Imitation::AtMost(2000),
+            iterations: 300,
+            tolerance: 0.0,
+            schedule: Schedule::Cosine,
+            rate_network: if warm { 0.005 } else { 0.05 },
+            rate_psd: if warm { 0.002 } else { 0.01 },
+            lambda_latent: 1e-3,
+            lambda_psd: 1e-3,
+            lambda_network: 1e-4,
+            offset: None,
+            literal: false,
+            start_named: false,
+        }
+    }
+
+    /// The paper's recipe from a given start.
+    pub fn paper(start: UnnStart) -> Self {
+        Self {
+            shape: Shape { output: Output::Sigmoid, ..Shape::default() },
+            imitation: Imitation::AtMost(300),
+            tolerance: 1e-3,
+            schedule: Schedule::Constant,
+            rate_network: 0.05,
+            rate_psd: 0.001,
+            literal: true,
+            ..Self::from_start(start)
+        }
+    }
+
+    fn fit_options(&self) -> FitOptions {
+        FitOptions {
+            course: Course {
+                iterations: self.iterations,
+                tolerance: self.tolerance,
+                schedule: self.schedule,
+            },
+            rate_network: self.rate_network,
+            rate_psd: self.rate_psd,
+            penalties: Penalties {
+                latent: self.lambda_latent,
+                psd: self.lambda_psd,
+                network: self.lambda_network,
+            },
+        }
+    }
+}
+
+impl Default for Unn {
+    fn default() -> Self {
+        Self::from_start(UnnStart::default())
+    }
+}
+
+pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
     let literal =
         options.choice("recipe", &[("default", false), ("paper", true)])?.unwrap_or(false);
     let starts = [
         ("default", None),
-        ("uniform", Some(Start::Uniform)),
-        ("xavier", Some(Start::Xavier)),
-        ("btd", Some(Start::Btd)),
-        ("interpolation", Some(Start::Interpolation)),
-        ("unmixed", Some(Start::Unmixed)),
+        ("uniform", Some(UnnStart::Uniform)),
+        ("xavier", Some(UnnStart::Xavier)),
+        ("btd", Some(UnnStart::Btd)),
+        ("interpolation", Some(UnnStart::Interpolation)),
+        ("unmixed", Some(UnnStart::Unmixed)),
     ];
-    let usual = if literal { Start::Btd } else { Start::Unmixed };
     let named = options.choice("start", &starts)?.flatten();
-    let start = named.unwrap_or(usual);
-    // From a good start small steps refine; from a random one they do not arrive.
-    let warm = !literal && !matches!(start, Start::Uniform | Start::Xavier);
-    let output = if warm { Output::Exponential } else { Output::Sigmoid };
-    let finite = 0.0..f64::INFINITY;
-    let weight = |name: &str, default: f64| -> Result<f64, InputError> {
-        Ok(options.number(name, finite.clone())?.unwrap_or(default))
+    let usual = match literal {
+        true => Unn::paper(named.unwrap_or(UnnStart::Btd)),
+        false => Unn::from_start(named.unwrap_or_default()),
     };
+    let rates = f64::MIN_POSITIVE..f64::INFINITY;
+    let weight = |name: &str, default: f64| -> Result<f64, InputError> {
+        Ok(options.number(name, 0.0..f64::INFINITY)?.unwrap_or(default))
+    };
+    let imitation = options.count("start_iterations", 0..=1_000_000)?;
     Ok(Box::new(Unn {
-        shape: shape_from_options(options, output)?,
-        start,
+        shape: shape_from_options(options, usual.shape.output)?,
+        imitation: imitation.map_or(usual.imitation, Imitation::Exactly),
+        iterations: options.count("iterations", 1..=1_000_000)?.unwrap_or(usual.iterations),
+        tolerance: weight("tolerance", usual.tolerance)?,
+        rate_network: options.number("lr_network", rates)?.unwrap_or(usual.rate_network),
+        rate_psd: weight("lr_psd", usual.rate_psd)?,
+        lambda_latent: weight("lambda_latent", usual.lambda_latent)?,
+        lambda_psd: weight("lambda_psd", usual.lambda_psd)?,
+        lambda_network: weight("lambda_network", usual.lambda_network)?,
+        offset: Domain::log_from_options(options)?,
         start_named: named.is_some(),
-        imitation: options.count("start_iterations", 0..=1_000_000)?.map_or(
-            if literal { Imitation::AtMost(300) } else { Imitation::AtMost(2000) },
-            Imitation::Exactly,
-        ),
-        fit: FitOptions {
-            course: Course {
-                iterations: options.count("iterations", 1..=1_000_000)?.unwrap_or(300),
-                tolerance: weight("tolerance", if literal { 1e-3 } else { 0.0 })?,
-                schedule: if literal { Schedule::Constant } else { Schedule::Cosine },
-            },
-            rate_network: options
-                .number("lr_network", f64::MIN_POSITIVE..f64::INFINITY)?
-                .unwrap_or(if warm { 0.005 } else { 0.05 }),
-            rate_psd: weight(
-                "lr_psd",
-                if literal {
-                    0.001
-                } else if warm {
-                    0.002
-                } else {
-                    0.01
-                },
-            )?,
-            penalties: Penalties {
-                latent: weight("lambda_latent", 1e-3)?,
-                psd: weight("lambda_psd", 1e-3)?,
-                network: weight("lambda_network", 1e-4)?,
-            },
-        },
-        scale: Scale::log_from_options(options)?,
-        literal,
+        ..usual
     }))
 }
 
 /// The decoder's shape from the options that every method with a decoder has.
 pub(super) fn shape_from_options(options: &Options, output: Output) -> Result<Shape, InputError> {
-    let upsampling = [
-        ("bilinear", Upsampling::Bilinear),
-        ("nearest", Upsampling::Nearest),
-        ("none", Upsampling::None),
-    ];
-    let norms = [
-        ("batch", Normalisation::Batch),
-        ("sample", Normalisation::PerSample),
-        ("none", Normalisation::None),
-    ];
-    let pads = [("reflect", Padding::Reflect), ("zero", Padding::Zero)];
-    let outputs = [("sigmoid", Output::Sigmoid), ("exp", Output::Exponential)];
     let paper = Shape::default();
     Ok(Shape {
         blocks: options.count("blocks", 1..=7)?.unwrap_or(paper.blocks),
         channels: options.count("channels", 1..=128)?.unwrap_or(paper.channels),
         kernel: options.count("kernel", 1..=7)?.unwrap_or(paper.kernel),
-        upsampling: options.choice("upsample", &upsampling)?.unwrap_or(paper.upsampling),
-        normalisation: options.choice("norm", &norms)?.unwrap_or(paper.normalisation),
-        padding: options.choice("pad", &pads)?.unwrap_or(paper.padding),
-        output: options.choice("output", &outputs)?.unwrap_or(output),
+        upsampling: options.choice("upsample", &UPSAMPLINGS)?.unwrap_or(paper.upsampling),
+        normalisation: options.choice("norm", &NORMS)?.unwrap_or(paper.normalisation),
+        padding: options.choice("pad", &PADS)?.unwrap_or(paper.padding),
+        output: options.choice("output", &OUTPUTS)?.unwrap_or(output),
         outputs: 1,
     })
 }
 
-impl Estimator for Unn {
-    fn estimate(
+impl Method for Unn {
+    fn fit(
         &self,
         readings: &Readings,
         context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<Estimate, EstimateError> {
-        progress.report(0, 1)?;
-        let power = readings.power();
-        let link = self.scale.link(readings, &power).expect("the scale is logarithmic");
+    ) -> Result<Model, EstimateError> {
+        progress.check()?;
+        let grid = context.grid_for(readings)?;
+        let readings = &readings.on_grid(grid)?;
+        let power = readings.power_or_floor();
+        let link = self.offset.map_or_else(|| readings.floored_link(), Link::new);
         // The sigmoid lies in (0, 1): the brightest reading becomes 1.
         let brightest = power.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
         let unit = if self.literal { 1.0 } else { brightest };
         let offset = link.offset() / unit;
         let scaled = power.mapv(|x| x / unit);
         let emitters = number_of_emitters(readings, context)?;
-        let grid = readings.grid();
         let decoder = Decoder::new(&self.shape, grid.rows(), grid.cols(), emitters)?;
-        let cells: Vec<usize> = readings.cells().iter().map(|&c| grid.index(c)).collect();
+        let cells: Vec<usize> = readings.cells(grid)?.iter().map(|&c| grid.index(c)).collect();
         let readout = decoder.readout(&cells)?;
-        let job =
-            Job { unn: self, readings, context, decoder: &decoder, readout: &readout, offset };
-        let mut at = job.start(unit, progress)?;
+        let job = UnnFit {
+            unn: self,
+            grid,
+            readings,
+            context,
+            decoder: &decoder,
+            readout: &readout,
+            offset,
+        };
+        let mut at = job.start(unit, &progress.part(0.0..0.7))?;
         progress.fit_begins();
+        let fitting = progress.part(0.7..1.0);
         let trace = match readings.values() {
             Values::Power(_) => {
                 let targets: Vec<f32> = scaled.iter().map(|x| (x + offset).ln() as f32).collect();
-                job.descend(SquaredError::plain(), &targets, f32::NAN, &mut at, progress)?
+                job.descend(SquaredError::plain(), &targets, f32::NAN, &mut at, &fitting)?
             }
             Values::Levels { levels, quantiser } => {
                 let probit = Probit::shifted(quantiser, unit.ln());
                 let targets: Vec<u8> = levels.iter().copied().collect();
-                job.descend(probit, &targets, MISSING_LEVEL, &mut at, progress)?
+                job.descend(probit, &targets, MISSING_LEVEL, &mut at, &fitting)?
             }
         };
-        let map = job.draw(&at, unit)?;
-        let mut estimate = Estimate::new(map);
-        estimate.iterations = trace.len();
-        estimate.loss = trace.last().copied();
-        estimate.loss_trace = trace;
-        Ok(estimate)
+        let decoded = DecodedSlfs {
+            shape: self.shape,
+            bands: readings.bands(),
+            params: at.params,
+            latents: at.latents,
+            psd: at.psd,
+            unit,
+        };
+        Ok(gridded_model(readings, grid, decoded)?.with_report(Report::of_descent(trace)))
     }
 }
 
-/// One estimate on its way.
-struct Job<'a> {
+/// One fit on its way.
+struct UnnFit<'a> {
     unn: &'a Unn,
+    grid: Grid,
     readings: &'a Readings,
     context: &'a Context<'a>,
     decoder: &'a Decoder,
@@ -268,7 +346,7 @@ struct Job<'a> {
     offset: f64,
 }
 
-impl Job<'_> {
+impl UnnFit<'_> {
     fn start(&self, unit: f64, progress: &Progress<'_>) -> Result<Unknowns, EstimateError> {
         let (emitters, bands) = (self.decoder.emitters(), self.readings.bands());
         let mut rng = stream(self.context.seed, 0);
@@ -278,26 +356,27 @@ impl Job<'_> {
             return Err(InputError::Request(message.into()).into());
         }
         let guess = match (earlier, self.unn.start) {
-            (Some(factors), _) => self.earlier(factors),
-            (None, Start::Uniform) => {
+            (Some((grid, factors)), _) => self.earlier(grid, factors)?,
+            (None, UnnStart::Uniform) => {
                 return Ok(random(self.decoder, bands, Draw::Uniform, &mut rng));
             }
-            (None, Start::Xavier) => {
+            (None, UnnStart::Xavier) => {
                 return Ok(random(self.decoder, bands, Draw::Xavier, &mut rng));
             }
-            (None, Start::Btd) => {
-                let btd = BtdMethod::default();
-                let seed = self.context.seed;
-                let found = btd.decompose(self.readings, emitters, seed, progress)?;
+            (None, UnnStart::Btd) => {
+                let (btd, seed) = (Btd::default(), self.context.seed);
+                let quiet = progress.quiet();
+                let found = btd.decompose(self.readings, self.grid, emitters, seed, &quiet)?;
                 let slf = found.slf();
-                Guess::new(self.readings.grid(), &found.c, |r| {
-                    slf.index_axis(Axis(0), r).to_owned()
-                })
+                Guess::new(self.grid, &found.c, |r| slf.index_axis(Axis(0), r).to_owned())
             }
-            (None, Start::Interpolation) => {
-                self.interpolated("thin_plate", true, unit, progress)?
+            (None, UnnStart::Interpolation) => {
+                let plates = |domain| ThinPlate { domain, ..ThinPlate::default() };
+                self.interpolated(&plates(Domain::Linear), unit, progress)?
             }
-            (None, Start::Unmixed) => self.interpolated("kriging", false, unit, progress)?,
+            (None, UnnStart::Unmixed) => {
+                self.interpolated(&Kriging::default(), unit, progress)?
+            }
         };
         let mut at = random(self.decoder, bands, Draw::Xavier, &mut rng);
         let iterations = self.unn.imitation.iterations(self.decoder);
@@ -310,17 +389,18 @@ impl Job<'_> {
         Ok(at)
     }
 
-    fn earlier(&self, factors: &Factors) -> Guess {
-        Guess::new(self.readings.grid(), &factors.psd, |r| {
-            factors.slf.index_axis(Axis(0), r).to_owned()
-        })
+    fn earlier(&self, grid: Grid, factors: &Factors) -> Result<Guess, InputError> {
+        if !grid.coincides(&self.grid) {
+            let message = "the map to start from has another grid than the fit: unn needs the same";
+            return Err(InputError::Request(message.into()));
+        }
+        Ok(Guess::new(self.grid, &factors.psd, |r| factors.slf.index_axis(Axis(0), r).to_owned()))
     }
 
     /// Unmixes the readings and carries each emitter's SLF from the sensors to the grid.
     fn interpolated(
         &self,
-        method: &str,
-        linear: bool,
+        method: &dyn Method,
         unit: f64,
         progress: &Progress<'_>,
     ) -> Result<Guess, EstimateError> {
@@ -328,7 +408,8 @@ impl Job<'_> {
         let asked = self.decoder.emitters();
         let shown = shown(self.readings, asked);
         let unmixed = unmix_readings(self.readings, shown, offset, self.context.seed)?;
-        let guess = Guess::interpolated(self.readings, &unmixed, method, linear, offset, progress)?;
+        let guess =
+            Guess::interpolated(self.readings, self.grid, &unmixed, method, offset, progress)?;
         Ok(guess.widened(asked))
     }
 
@@ -341,22 +422,109 @@ impl Job<'_> {
         progress: &Progress<'_>,
     ) -> Result<Vec<f64>, EstimateError> {
         let misfit = Misfit::new(likelihood, targets, missing, self.readings.bands(), self.offset);
-        Fit::new(self.decoder, self.readout, misfit).descend(at, &self.unn.fit, progress)
+        Fit::new(self.decoder, self.readout, misfit).descend(at, &self.unn.fit_options(), progress)
+    }
+}
+
+/// What the fit found: a network, a latent for each emitter, and PSDs in multiples of a unit.
+pub(super) struct DecodedSlfs {
+    shape: Shape,
+    bands: usize,
+    params: Vec<f32>,
+    latents: Vec<f32>,
+    /// Emitters x padded bands.
+    psd: Vec<f32>,
+    unit: f64,
+}
+
+impl DecodedSlfs {
+    pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
+        Ok(Self {
+            shape: load_shape(archive)?,
+            bands,
+            params: archive.single("params")?,
+            latents: archive.single("latents")?,
+            psd: archive.single("psd")?,
+            unit: archive.number("unit")?,
+        })
+    }
+}
+
+impl Drawing for DecodedSlfs {
+    fn kind(&self) -> &'static str {
+        KIND
     }
 
-    /// The fitted map: SLFs of unit norm, PSDs in the readings' own unit.
-    fn draw(&self, at: &Unknowns, unit: f64) -> Result<RadioMap, EstimateError> {
-        let grid = self.readings.grid();
-        let (emitters, bands) = (self.decoder.emitters(), self.readings.bands());
-        let mut workspace = self.decoder.workspace();
-        self.decoder.forward(&at.params, &at.latents, &mut workspace);
+    /// SLFs of unit norm, PSDs in the readings' own unit.
+    fn draw(&self, grid: Grid) -> Result<DrawnGrid, EstimateError> {
+        let width = padded(self.bands);
+        let emitters = self.psd.len() / width;
+        let decoder = Decoder::new(&self.shape, grid.rows(), grid.cols(), emitters)?;
+        let fits = self.psd.len() == emitters * width
+            && self.params.len() == decoder.parameters()
+            && self.latents.len() == emitters * decoder.latent_len();
+        if !fits {
+            return Err(damaged("params", "does not fit the decoder's shape").into());
+        }
+        let mut workspace = decoder.workspace();
+        decoder.forward(&self.params, &self.latents, &mut workspace);
         let drawn = workspace.slf().iter().map(|v| f64::from(*v)).collect();
         let slf = Array3::from_shape_vec((emitters, grid.rows(), grid.cols()), drawn)
             .expect("the decoder draws the grid");
-        let width = padded(bands);
-        let psd = Array2::from_shape_fn((emitters, bands), |(r, k)| {
-            unit * f64::from(at.psd[r * width + k])
+        let psd = Array2::from_shape_fn((emitters, self.bands), |(r, k)| {
+            self.unit * f64::from(self.psd[r * width + k])
         });
-        factored(self.readings, slf, psd)
+        unit_norm(slf, psd)
+    }
+
+    fn save(&self, archive: &mut Archive) {
+        save_shape(&self.shape, archive);
+        archive.put_single("params", &self.params);
+        archive.put_single("latents", &self.latents);
+        archive.put_single("psd", &self.psd);
+        archive.put_number("unit", self.unit);
     }
 }
+
+/// A decoder's shape as arrays of a model.
+pub(super) fn save_shape(shape: &Shape, archive: &mut Archive) {
+    let Shape { blocks, channels, kernel, outputs, .. } = *shape;
+    archive.put_whole("shape", [blocks, channels, kernel, outputs]);
+    archive.put_choice("upsample", &UPSAMPLINGS, shape.upsampling);
+    archive.put_choice("norm", &NORMS, shape.normalisation);
+    archive.put_choice("pad", &PADS, shape.padding);
+    archive.put_choice("output", &OUTPUTS, shape.output);
+}
+
+pub(super) fn load_shape(archive: &Archive) -> Result<Shape, InputError> {
+    let &[blocks, channels, kernel, outputs] = &archive.whole("shape")?[..] else {
+        return Err(damaged("shape", "is not four numbers"));
+    };
+    if blocks > 7 || channels > 128 || kernel > 7 || outputs > 1 << 16 {
+        return Err(damaged("shape", "is of no decoder"));
+    }
+    Ok(Shape {
+        blocks,
+        channels,
+        kernel,
+        outputs,
+        upsampling: archive.choice("upsample", &UPSAMPLINGS)?,
+        normalisation: archive.choice("norm", &NORMS)?,
+        padding: archive.choice("pad", &PADS)?,
+        output: archive.choice("output", &OUTPUTS)?,
+    })
+}
+
+const UPSAMPLINGS: [(&str, Upsampling); 3] = [
+    ("bilinear", Upsampling::Bilinear),
+    ("nearest", Upsampling::Nearest),
+    ("none", Upsampling::None),
+];
+const NORMS: [(&str, Normalisation); 3] = [
+    ("batch", Normalisation::Batch),
+    ("sample", Normalisation::PerSample),
+    ("none", Normalisation::None),
+];
+const PADS: [(&str, Padding); 2] = [("reflect", Padding::Reflect), ("zero", Padding::Zero)];
+const OUTPUTS: [(&str, Output); 2] =
+    [("sigmoid", Output::Sigmoid), ("exp", Output::Exponential)];

@@ -11,10 +11,12 @@ use super::misfit::{LANES, ln, padded};
 use crate::adam::Adam;
 use crate::decoder::Decoder;
 use crate::error::EstimateError;
+use crate::estimate::btd::slf_readings;
 use crate::estimate::course::Schedule;
-use crate::estimate::{Context, Progress, build};
+use crate::estimate::{Context, Method};
 use crate::grid::Grid;
-use crate::readings::{Readings, Values};
+use crate::progress::Progress;
+use crate::readings::Readings;
 use crate::unmix::Unmixed;
 
 /// SLFs and PSDs to begin with: emitters x cells in (0, 1), emitters x bands.
@@ -24,12 +26,12 @@ pub(super) struct Guess {
 }
 
 impl Guess {
-    /// From unmixed SLFs at the sensors, carried to the grid by an interpolator of the register.
+    /// From unmixed SLFs at the sensors, carried to the grid by an interpolator.
     pub fn interpolated(
         readings: &Readings,
+        grid: Grid,
         unmixed: &Unmixed,
-        method: &str,
-        linear: bool,
+        method: &dyn Method,
         floor: f64,
         progress: &Progress<'_>,
     ) -> Result<Self, EstimateError> {
@@ -40,17 +42,11 @@ impl Guess {
             let peak = spectrum.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
             column.mapv_inplace(|s| s.max(floor / peak));
         }
-        let least = lifted.iter().copied().fold(f64::INFINITY, f64::min);
-        let setting = if linear {
-            ("domain", "linear".to_string())
-        } else {
-            ("offset", (0.1 * least).max(f64::MIN_POSITIVE).to_string())
-        };
-        let cells = readings.cells().to_vec();
-        let at_sensors = Readings::new(readings.grid(), cells, Values::Power(lifted))?;
-        let interpolator = build(method, [(setting.0.to_string(), setting.1)])?;
-        let map = interpolator.estimate(&at_sensors, &Context::default(), progress)?.map;
-        Ok(Self::new(readings.grid(), &unmixed.psd, |r| map.band(r)))
+        let at_sensors = slf_readings(readings, lifted)?;
+        let quiet = progress.quiet();
+        let model = method.fit(&at_sensors, &Context::default(), &quiet)?;
+        let map = model.map(grid, &quiet)?;
+        Ok(Self::new(grid, &unmixed.psd, |r| map.band(r)))
     }
 
     /// Fills up to `emitters` with silent copies: they take nothing of what the decoder can draw.
@@ -178,7 +174,7 @@ pub(super) fn imitate(
     let targets: Vec<f32> = slf.iter().map(|s| (s + floor).ln()).collect();
     let level = Level::new();
     for iteration in 0..iterations {
-        progress.report(0, 1)?;
+        progress.report(iteration, iterations)?;
         decoder.forward(&at.params, &at.latents, &mut workspace);
         let loss = dispatch!(level, simd => {
             let _ = simd;

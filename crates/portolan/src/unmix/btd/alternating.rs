@@ -3,7 +3,7 @@
 
 use super::{Btd, BtdOptions, Factors, Problem};
 use crate::error::EstimateError;
-use crate::estimate::Progress;
+use crate::progress::Progress;
 use crate::grid::Cell;
 
 /// Coordinate sweeps over the columns of A and B, and over the PSDs, in one iteration.

@@ -3,7 +3,7 @@
 
 use super::{Btd, BtdOptions, Factors, Problem};
 use crate::error::EstimateError;
-use crate::estimate::Progress;
+use crate::progress::Progress;
 use crate::likelihood::Likelihood;
 use crate::link::Link;
 

@@ -4,7 +4,7 @@
 //! (Gauss-Newton, or Fisher scoring for levels; Rasmussen and Williams 2006, section 3.4).
 //!
 //! Power is read with relative noise and additive noise, variance (s t)^2 + sigma^2; a reading that
-//! noise has cut to zero is censored (Tobin 1958).
+//! noise has cut to zero, or that was not heard, is censored (Tobin 1958).
 
 use faer::Mat;
 use ndarray::Array2;
@@ -12,17 +12,20 @@ use ndarray::Array2;
 use crate::likelihood::{Likelihood, Probit};
 use crate::linalg::Cholesky;
 use crate::quantiser::MISSING_LEVEL;
-use crate::readings::Values;
+use crate::readings::{NotHeard, Readings, Values};
 
 /// Relative noise below which nothing is gained by believing more.
 pub(super) const LEAST_RELATIVE: f64 = 1e-3;
+
+/// How softly a floor of hearing cuts, in units of ln power: about 2 dB, receivers differ.
+const SOFT_FLOOR: f64 = 0.5;
 
 /// Power below this has no meaningful logarithm.
 const LEAST_POWER: f64 = 1e-290;
 
 /// What the sensors reported.
 pub(super) enum Targets {
-    Power(Array2<f64>),
+    Power { power: Array2<f64>, not_heard: Option<NotHeard> },
     Levels { levels: Array2<u8>, probit: Probit, offset: f64 },
 }
 
@@ -41,7 +44,7 @@ struct Pull {
 }
 
 /// Slopes (sensors x emitters) and information (sensors x emitters x emitters), flat.
-pub(super) struct Sites {
+pub(super) struct Linearised {
     pub emitters: usize,
     pub slope: Vec<f64>,
     pub information: Vec<f64>,
@@ -51,9 +54,12 @@ pub(super) struct Sites {
 }
 
 impl Targets {
-    pub fn new(values: &Values) -> Self {
-        match values {
-            Values::Power(power) => Targets::Power(power.clone()),
+    pub fn new(readings: &Readings) -> Self {
+        match readings.values() {
+            Values::Power(power) => Targets::Power {
+                power: power.clone(),
+                not_heard: readings.not_heard().cloned(),
+            },
             Values::Levels { levels, quantiser } => Targets::Levels {
                 levels: levels.clone(),
                 probit: Probit::new(quantiser),
@@ -64,14 +70,19 @@ impl Targets {
 
     fn dim(&self) -> (usize, usize) {
         match self {
-            Targets::Power(power) => power.dim(),
+            Targets::Power { power, .. } => power.dim(),
             Targets::Levels { levels, .. } => levels.dim(),
         }
     }
 
     fn pull(&self, sensor: usize, band: usize, total: f64, noise: Noise) -> Pull {
         match self {
-            Targets::Power(power) => power_pull(power[[sensor, band]], total, noise),
+            Targets::Power { power, not_heard } => match not_heard {
+                Some(silent) if silent.entries[[sensor, band]] => {
+                    silent_pull((total / silent.floor[band]).ln())
+                }
+                _ => power_pull(power[[sensor, band]], total, noise),
+            },
             Targets::Levels { levels, probit, offset } => {
                 let level = levels[[sensor, band]];
                 if level == MISSING_LEVEL {
@@ -93,7 +104,7 @@ impl Targets {
             Targets::Levels { levels, probit, offset } => {
                 -probit.log_probability(levels[[sensor, band]], (total + offset).ln()).0
             }
-            Targets::Power(power) => {
+            Targets::Power { power, .. } => {
                 let deviation = (noise.relative * total).hypot(noise.additive);
                 match power[[sensor, band]] {
                     0.0 => -log_tail(total / deviation),
@@ -104,10 +115,10 @@ impl Targets {
     }
 
     /// Linearises about log SLFs (sensors x emitters) and PSDs (emitters x bands).
-    pub fn sites(&self, logs: &Array2<f64>, psd: &Array2<f64>, noise: Noise) -> Sites {
+    pub fn linearised(&self, logs: &Array2<f64>, psd: &Array2<f64>, noise: Noise) -> Linearised {
         let (sensors, bands) = self.dim();
         let emitters = psd.nrows();
-        let mut sites = Sites {
+        let mut found = Linearised {
             emitters,
             slope: vec![0.0; sensors * emitters],
             information: vec![0.0; sensors * emitters * emitters],
@@ -130,23 +141,23 @@ impl Targets {
                 let Pull { slope, information } = self.pull(n, k, total, noise);
                 share.iter_mut().for_each(|s| *s /= total);
                 for r in 0..emitters {
-                    sites.slope[n * emitters + r] += share[r] * slope;
-                    sites.band_slope[k * emitters + r] += share[r] * slope;
+                    found.slope[n * emitters + r] += share[r] * slope;
+                    found.band_slope[k * emitters + r] += share[r] * slope;
                     for q in 0..emitters {
                         let both = share[r] * share[q] * information;
-                        sites.information[(n * emitters + r) * emitters + q] += both;
-                        sites.band_information[(k * emitters + r) * emitters + q] += both;
+                        found.information[(n * emitters + r) * emitters + q] += both;
+                        found.band_information[(k * emitters + r) * emitters + q] += both;
                     }
                 }
             }
         }
-        sites
+        found
     }
 
     /// Noise that explains the residuals best, over a grid of both kinds.
     pub fn noise(&self, logs: &Array2<f64>, psd: &Array2<f64>, least_additive: f64) -> Noise {
         let least = Noise { relative: LEAST_RELATIVE, additive: least_additive };
-        let Targets::Power(power) = self else { return least };
+        let Targets::Power { power, .. } = self else { return least };
         let (sensors, bands) = power.dim();
         let slf = logs.mapv(f64::exp);
         let model = slf.dot(psd);
@@ -224,6 +235,16 @@ fn power_pull(reading: f64, total: f64, noise: Noise) -> Pull {
     let ratio = reading / total;
     let error = share * ratio.ln() + (1.0 - share) * (ratio - 1.0);
     Pull { slope: error / variance, information: 1.0 / variance }
+}
+
+/// A reading that was not heard, `above` of ln t over the floor.
+fn silent_pull(above: f64) -> Pull {
+    let z = above / SOFT_FLOOR;
+    let hazard = hazard(z);
+    Pull {
+        slope: -hazard / SOFT_FLOOR,
+        information: (hazard * (hazard - z)).clamp(0.0, 1.0) / (SOFT_FLOOR * SOFT_FLOOR),
+    }
 }
 
 /// ln Phi(-z).

@@ -1,0 +1,197 @@
+//! What `field` and the oracle find: emitters with a field and a spectrum each.
+
+use ndarray::{Array2, Array3};
+
+use super::draw::{Canvas, EmitterField, Fields};
+use super::law::{Law, Shadow, Trend};
+use crate::error::EstimateError;
+use crate::grid::Grid;
+use crate::link::DB_PER_LN;
+use crate::map::Factors;
+use crate::model::{Archive, FactoredDrawing, Prediction, Predictor, damaged};
+use crate::progress::Progress;
+use crate::site::Site;
+
+/// Emitters with their fields and spectra.
+pub(in crate::estimate) struct EmitterFields {
+    canvas: Canvas,
+    /// Emitters x bands, and the variance of their logarithms.
+    psd: Array2<f64>,
+    psd_variance: Array2<f64>,
+    /// Standard deviation of a reading's own noise in dB, per band.
+    noise_db: Vec<f64>,
+}
+
+impl EmitterFields {
+    pub fn new(
+        canvas: Canvas,
+        psd: Array2<f64>,
+        psd_variance: Array2<f64>,
+        noise_db: Vec<f64>,
+    ) -> Self {
+        Self { canvas, psd, psd_variance, noise_db }
+    }
+
+    /// SLFs (emitters x places) from drawn fields.
+    fn slf(fields: &Fields) -> Result<Array2<f64>, EstimateError> {
+        let slf = fields.mean.mapv(f64::exp);
+        if slf.iter().any(|v| !v.is_finite()) {
+            return Err(EstimateError::Numerical(
+                "the fit diverged: ask for fewer emitters or check the unit of the readings".into(),
+            ));
+        }
+        Ok(slf)
+    }
+
+    /// Power of a place and band, and its spread in dB:
+    /// var ln t = sum_r J_r^2 (var f_r + var ln c_r).
+    fn entry(&self, slf: &Array2<f64>, fields: &Fields, place: usize, band: usize) -> (f64, f64) {
+        let (mut total, mut sum) = (0.0, 0.0);
+        for r in 0..self.psd.nrows() {
+            let part = slf[[r, place]] * self.psd[[r, band]];
+            total += part;
+            sum += part * part * (fields.variance[[r, place]] + self.psd_variance[[r, band]]);
+        }
+        (total, if total > 0.0 { DB_PER_LN * sum.sqrt() / total } else { 0.0 })
+    }
+
+    pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
+        let sensors = archive.sites("sensors")?;
+        let (psd, psd_variance) = (archive.matrix("psd")?, archive.matrix("psd_variance")?);
+        let noise_db = archive.finite("noise_db")?;
+        let emitters = psd.nrows();
+        let sound = |m: &Array2<f64>| m.iter().all(|v| v.is_finite() && *v >= 0.0);
+        if psd.dim() != (emitters, bands)
+            || psd_variance.dim() != psd.dim()
+            || noise_db.len() != bands
+            || !sound(&psd)
+            || !sound(&psd_variance)
+        {
+            return Err(damaged("psd", "does not fit the others").into());
+        }
+        let fields =
+            (0..emitters).map(|r| load_field(archive, r, sensors.len())).collect::<Result<_, _>>()?;
+        let neighbours = archive.whole("neighbours")?.first().copied();
+        Ok(Self::new(Canvas::new(sensors, fields, neighbours)?, psd, psd_variance, noise_db))
+    }
+}
+
+fn load_field(
+    archive: &Archive,
+    r: usize,
+    sensors: usize,
+) -> Result<EmitterField, EstimateError> {
+    let law_name = format!("law_{r}");
+    let law = archive.finite(&law_name)?;
+    let &[reference_m, exponent, exponent_sd, level, level_sd, decorrelation_m, sill] = &law[..]
+    else {
+        return Err(damaged(&law_name, "is not seven numbers").into());
+    };
+    let field = EmitterField {
+        law: Law { reference_m, exponent, exponent_sd, level, level_sd },
+        shadow: Shadow { decorrelation_m, sill },
+        places: archive.sites(&format!("places_{r}"))?,
+        weights: archive.finite(&format!("weights_{r}"))?,
+        trends: archive
+            .matrix(&format!("trends_{r}"))?
+            .rows()
+            .into_iter()
+            .filter(|row| row.len() == 5)
+            .map(|row| Trend {
+                level: row[0],
+                exponent: row[1],
+                covariance: [row[2], row[3], row[4]],
+                log_evidence: 0.0,
+            })
+            .collect(),
+        values: archive.finite(&format!("values_{r}"))?,
+        noise: archive.finite(&format!("noise_{r}"))?,
+    };
+    let places = field.places.len();
+    let fits = field.weights.len() == places
+        && field.trends.len() == places
+        && field.values.len() == sensors
+        && field.noise.len() == sensors
+        && decorrelation_m > 0.0
+        && sill >= 0.0;
+    if fits { Ok(field) } else { Err(damaged(&law_name, "does not fit the others").into()) }
+}
+
+impl Predictor for EmitterFields {
+    fn kind(&self) -> &'static str {
+        super::KIND
+    }
+
+    fn predict(
+        &self,
+        at: &[Site],
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Prediction, EstimateError> {
+        let fields = self.canvas.fields(at, progress)?;
+        let slf = Self::slf(&fields)?;
+        let mut power = Array2::zeros((at.len(), bands.len()));
+        let mut spread = Array2::zeros((at.len(), bands.len()));
+        for place in 0..at.len() {
+            for (out, &band) in bands.iter().enumerate() {
+                (power[[place, out]], spread[[place, out]]) =
+                    self.entry(&slf, &fields, place, band);
+            }
+        }
+        let noise: Vec<f64> = bands.iter().map(|&band| self.noise_db[band]).collect();
+        Ok(Prediction::with_spread(power, spread, &noise))
+    }
+
+    fn factors(
+        &self,
+        grid: Grid,
+        progress: &Progress<'_>,
+    ) -> Result<Option<FactoredDrawing>, EstimateError> {
+        let fields = self.canvas.fields(&grid.sites(), progress)?;
+        let slf = Self::slf(&fields)?;
+        let (emitters, bands) = self.psd.dim();
+        let spread = Array3::from_shape_fn((grid.rows(), grid.cols(), bands), |(i, j, k)| {
+            self.entry(&slf, &fields, i * grid.cols() + j, k).1
+        });
+        let slf = slf
+            .into_shape_with_order((emitters, grid.rows(), grid.cols()))
+            .expect("every cell was asked for");
+        let factors = Factors { slf, psd: self.psd.clone() };
+        Ok(Some(FactoredDrawing { factors, spread_db: Some(spread) }))
+    }
+
+    fn noise_db(&self) -> Option<Vec<f64>> {
+        Some(self.noise_db.clone())
+    }
+
+    fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
+        let Some(logs) = self.canvas.leave_one_out()? else { return Ok(None) };
+        if sensors.len() != self.canvas.sensors.len() {
+            return Ok(None);
+        }
+        Ok(Some(logs.mapv(f64::exp).t().dot(&self.psd)))
+    }
+
+    fn save(&self, archive: &mut Archive) {
+        archive.put_sites("sensors", &self.canvas.sensors);
+        archive.put_matrix("psd", &self.psd);
+        archive.put_matrix("psd_variance", &self.psd_variance);
+        archive.put_vector("noise_db", &self.noise_db);
+        archive.put_whole("neighbours", self.canvas.neighbours);
+        for (r, field) in self.canvas.emitters.iter().enumerate() {
+            let Law { reference_m, exponent, exponent_sd, level, level_sd } = field.law;
+            let Shadow { decorrelation_m, sill } = field.shadow;
+            let law = [reference_m, exponent, exponent_sd, level, level_sd, decorrelation_m, sill];
+            archive.put_vector(&format!("law_{r}"), &law);
+            archive.put_sites(&format!("places_{r}"), &field.places);
+            archive.put_vector(&format!("weights_{r}"), &field.weights);
+            let trends = Array2::from_shape_fn((field.trends.len(), 5), |(j, k)| {
+                let t = &field.trends[j];
+                [t.level, t.exponent, t.covariance[0], t.covariance[1], t.covariance[2]][k]
+            });
+            archive.put_matrix(&format!("trends_{r}"), &trends);
+            archive.put_vector(&format!("values_{r}"), &field.values);
+            archive.put_vector(&format!("noise_{r}"), &field.noise);
+        }
+    }
+}

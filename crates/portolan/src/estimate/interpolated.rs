@@ -1,0 +1,159 @@
+//! A surface through readings, band group by band group: what the interpolators' models are.
+
+use ndarray::Array2;
+use rayon::prelude::*;
+
+use super::bands::{BandData, Domain, Group};
+use crate::error::EstimateError;
+use crate::gaussian_process::Neighbours;
+use crate::model::{Archive, Model, Prediction, Predictor};
+use crate::progress::Progress;
+use crate::readings::Readings;
+use crate::site::Site;
+
+/// How values are carried from the sensors to other places.
+pub(super) trait Surface: Send + Sync + Sized + 'static {
+    /// What is worked out once for a group of bands.
+    type State: Send + Sync;
+
+    const KIND: &'static str;
+
+    fn prepare(&self, group: &Group) -> Result<Self::State, EstimateError>;
+
+    /// Places that are evaluated together; by default blocks of what is asked for.
+    fn cut(&self, _state: &Self::State, _group: &Group, at: &[Site]) -> Vec<Cut> {
+        blocks(at.len())
+    }
+
+    /// Values at places, places x bands of the group.
+    fn evaluate(
+        &self,
+        state: &Self::State,
+        group: &Group,
+        near: Option<&[usize]>,
+        at: &[Site],
+        out: &mut [f64],
+    ) -> Result<(), EstimateError>;
+
+    /// Values at a group's sensors as the others predict them, where that needs no new fit.
+    fn leave_one_out(&self, _state: &Self::State, _group: &Group) -> Option<Array2<f64>> {
+        None
+    }
+
+    fn save(&self, archive: &mut Archive);
+
+    fn load(archive: &Archive) -> Result<Self, EstimateError>;
+}
+
+/// Places in one block.
+const BLOCK: usize = 256;
+
+/// Places evaluated together, and the sensors that they look at where not at all.
+pub(super) struct Cut {
+    pub places: Vec<usize>,
+    pub near: Option<Vec<usize>>,
+}
+
+/// So many places in blocks, one after the other.
+pub(super) fn blocks(places: usize) -> Vec<Cut> {
+    let block = |first: usize| (first..(first + BLOCK).min(places)).collect();
+    (0..places).step_by(BLOCK).map(|first| Cut { places: block(first), near: None }).collect()
+}
+
+/// Places that look at the same nearest sensors.
+pub(super) fn cut_by_neighbours(index: &Neighbours, at: &[Site], count: usize) -> Vec<Cut> {
+    let groups = index.neighbourhoods(at, count, COARSE);
+    groups.into_iter().map(|n| Cut { places: n.places, near: Some(n.sensors) }).collect()
+}
+
+/// Side of the square that shares a neighbourhood, over the reach of that neighbourhood.
+pub(super) const COARSE: f64 = 0.25;
+
+pub(super) fn local_note(count: usize) -> String {
+    format!("used local neighbourhoods: the {count} nearest sensors of each small square")
+}
+
+/// A surface fitted to readings.
+pub(super) struct Interpolated<S: Surface> {
+    surface: S,
+    data: BandData,
+    states: Vec<S::State>,
+}
+
+impl<S: Surface> Interpolated<S> {
+    fn new(surface: S, data: BandData) -> Result<Self, EstimateError> {
+        let states = data.groups.iter().map(|g| surface.prepare(g)).collect::<Result<_, _>>()?;
+        Ok(Self { surface, data, states })
+    }
+
+    pub fn fit(
+        surface: S,
+        domain: Domain,
+        readings: &Readings,
+        progress: &Progress<'_>,
+    ) -> Result<Model, EstimateError> {
+        progress.check()?;
+        let fitted = Self::new(surface, BandData::new(readings, domain))?;
+        Ok(Model::new(readings, fitted))
+    }
+
+    pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
+        Self::new(S::load(archive)?, BandData::load(archive, bands)?)
+    }
+}
+
+impl<S: Surface> Predictor for Interpolated<S> {
+    fn kind(&self) -> &'static str {
+        S::KIND
+    }
+
+    fn predict(
+        &self,
+        at: &[Site],
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Prediction, EstimateError> {
+        let mut power = Array2::zeros((at.len(), bands.len()));
+        let asked = self.data.asked(bands);
+        let groups = self.data.groups.len();
+        for (g, (group, state)) in self.data.groups.iter().zip(&self.states).enumerate() {
+            if asked[g].is_empty() {
+                continue;
+            }
+            let width = group.bands.len();
+            let cuts = self.surface.cut(state, group, at);
+            let finished = std::sync::atomic::AtomicUsize::new(0);
+            let filled: Vec<Vec<f64>> = cuts
+                .par_iter()
+                .map(|cut| {
+                    let n = 1 + finished.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    progress.report(g * cuts.len() + n, groups * cuts.len())?;
+                    let sites: Vec<Site> = cut.places.iter().map(|&p| at[p]).collect();
+                    let mut out = vec![0.0; sites.len() * width];
+                    self.surface.evaluate(state, group, cut.near.as_deref(), &sites, &mut out)?;
+                    Ok(out)
+                })
+                .collect::<Result<_, EstimateError>>()?;
+            for (cut, values) in cuts.iter().zip(&filled) {
+                for (&place, spectrum) in cut.places.iter().zip(values.chunks(width)) {
+                    for &(k, out) in &asked[g] {
+                        power[[place, out]] = self.data.power(spectrum[k]);
+                    }
+                }
+            }
+        }
+        Ok(Prediction::of_power(power))
+    }
+
+    fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
+        let groups = self.data.groups.iter().zip(&self.states);
+        let values: Option<Vec<Array2<f64>>> =
+            groups.map(|(group, state)| self.surface.leave_one_out(state, group)).collect();
+        Ok(values.map(|values| self.data.scatter(sensors, &values)))
+    }
+
+    fn save(&self, archive: &mut Archive) {
+        self.data.save(archive);
+        self.surface.save(archive);
+    }
+}

@@ -1,0 +1,285 @@
+//! A kriged survey: readings and a covariance, predicted from all sensors or from the nearest.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ndarray::Array2;
+use rayon::prelude::*;
+
+use super::super::bands::{BandData, Group};
+use super::super::interpolated::{COARSE, blocks};
+use super::super::thin_plate::MOST_TOGETHER;
+use crate::error::EstimateError;
+use crate::gaussian_process::{
+    Covariance, Family, Kriged, Neighbourhood, Neighbours, NuggetRole, Regression, Sample, Trend,
+};
+use crate::link::DB_PER_LN;
+use crate::model::{Archive, Prediction, Predictor, damaged};
+use crate::progress::Progress;
+use crate::site::Site;
+
+/// Nearest sensors that a place looks at, where there are too many to look at all.
+const NEIGHBOURS: usize = 128;
+/// A neighbourhood's own variance counts for as much as this many sensors of the whole survey.
+const SHRINKAGE: f64 = 16.0;
+
+/// How predictions are made, beside the covariance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::estimate) struct Recipe {
+    pub trend: Trend,
+    pub role: NuggetRole,
+    pub neighbours: Option<usize>,
+    pub sill_fixed: bool,
+}
+
+impl Recipe {
+    /// Nearest sensors that are looked at; None where all are.
+    pub fn neighbours_of(&self, sensors: usize) -> Option<usize> {
+        let usual = (sensors > MOST_TOGETHER).then_some(NEIGHBOURS);
+        self.neighbours.or(usual).filter(|n| *n < sensors)
+    }
+}
+
+/// A fitted survey.
+pub(in crate::estimate) struct KrigedBands {
+    recipe: Recipe,
+    covariance: Covariance,
+    data: BandData,
+    groups: Vec<Reach>,
+}
+
+/// One group of bands, ready to predict.
+struct Reach {
+    /// Sill of every band: bands differ in how much they vary.
+    sills: Vec<f64>,
+    how: How,
+}
+
+enum How {
+    Whole(Box<Regression>),
+    Local { index: Neighbours, count: usize },
+}
+
+impl KrigedBands {
+    pub fn new(
+        recipe: Recipe,
+        covariance: Covariance,
+        data: BandData,
+    ) -> Result<Self, EstimateError> {
+        let mut fitted = Self { recipe, covariance, data, groups: Vec::new() };
+        fitted.groups =
+            fitted.data.groups.par_iter().map(|g| fitted.reach(g)).collect::<Result<_, _>>()?;
+        Ok(fitted)
+    }
+
+    fn ratio(&self) -> f64 {
+        self.covariance.nugget / self.covariance.sill.max(f64::MIN_POSITIVE)
+    }
+
+    fn regression(&self, sample: &Sample) -> Result<Regression, EstimateError> {
+        let ratio = self.ratio();
+        Regression::new(
+            sample.sites.clone(),
+            sample.values.as_ref(),
+            self.covariance.correlation(),
+            (sample.noise(ratio, self.covariance.sill), ratio),
+            self.recipe.trend,
+            self.recipe.role,
+        )
+    }
+
+    fn reach(&self, group: &Group) -> Result<Reach, EstimateError> {
+        let count = self.recipe.neighbours_of(group.sites.len());
+        let (how, quadratic, freedom) = match count {
+            None => {
+                let regression = self.regression(&group.sample())?;
+                let (quadratic, freedom) = (regression.quadratic().to_vec(), regression.freedom());
+                (How::Whole(Box::new(regression)), quadratic, freedom)
+            }
+            Some(count) => {
+                let index = Neighbours::new(&group.sites);
+                let sample = group.sample().thinned();
+                let correlation = self.covariance.correlation();
+                let sill = self.covariance.sill;
+                let terms = sample.terms(self.recipe.trend, correlation, self.ratio(), sill);
+                let (quadratic, freedom) = match terms {
+                    Some(terms) => (terms.quadratic, terms.freedom),
+                    None => (vec![0.0; group.bands.len()], 0.0),
+                };
+                (How::Local { index, count }, quadratic, freedom)
+            }
+        };
+        let pooled = self.covariance.sill;
+        let sills = match self.recipe.sill_fixed || freedom < 1.0 {
+            // A single reading says nothing about how much a band varies: the other bands do.
+            true => vec![pooled; group.bands.len()],
+            false => quadratic.iter().map(|q| (q + pooled) / (freedom + 1.0)).collect(),
+        };
+        Ok(Reach { sills, how })
+    }
+
+    /// Means (places x bands) and standard deviations of one neighbourhood's places.
+    fn local(
+        &self,
+        group: &Group,
+        sills: &[f64],
+        near: &Neighbourhood,
+        at: &[Site],
+    ) -> Result<(Kriged, Vec<f64>), EstimateError> {
+        let sites: Vec<Site> = near.places.iter().map(|&p| at[p]).collect();
+        let regression = self.regression(&group.part(&near.sensors))?;
+        let freedom = regression.freedom();
+        let sills = match self.recipe.sill_fixed {
+            true => sills.to_vec(),
+            // A survey is not equally rough everywhere: the neighbourhood has a say.
+            false => sills
+                .iter()
+                .zip(regression.quadratic())
+                .map(|(sill, q)| (SHRINKAGE * sill + q) / (SHRINKAGE + freedom))
+                .collect(),
+        };
+        Ok((regression.predict(&sites), sills))
+    }
+
+    pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
+        let covariance = Covariance {
+            family: archive.choice("covariance", &Family::NAMED)?,
+            decorrelation_m: archive.number("decorrelation_m")?,
+            sill: archive.number("sill")?,
+            nugget: archive.number("nugget")?,
+        };
+        let sound = |v: f64| v.is_finite() && v >= 0.0;
+        if !(sound(covariance.decorrelation_m) && sound(covariance.sill) && sound(covariance.nugget))
+        {
+            return Err(damaged("covariance", "has parameters that are not positive").into());
+        }
+        let recipe = Recipe {
+            trend: archive.choice("trend", &Trend::NAMED)?,
+            role: archive.choice("nugget_role", &ROLES)?,
+            neighbours: archive.whole("neighbours")?.first().copied(),
+            sill_fixed: archive.count("sill_fixed")? == 1,
+        };
+        Self::new(recipe, covariance, BandData::load(archive, bands)?)
+    }
+}
+
+const ROLES: [(&str, NuggetRole); 2] = [("noise", NuggetRole::Noise), ("field", NuggetRole::Field)];
+
+impl Group {
+    /// Some of the sensors, as the regression sees them.
+    fn part(&self, sensors: &[usize]) -> Sample {
+        Sample {
+            sites: sensors.iter().map(|&s| self.sites[s]).collect(),
+            values: faer::Mat::from_fn(sensors.len(), self.bands.len(), |i, k| {
+                self.values[[sensors[i], k]]
+            }),
+            share: sensors.iter().map(|&s| self.share[s]).collect(),
+            stated: sensors.iter().map(|&s| self.stated[s]).collect(),
+        }
+    }
+}
+
+impl Predictor for KrigedBands {
+    fn kind(&self) -> &'static str {
+        super::KIND
+    }
+
+    fn predict(
+        &self,
+        at: &[Site],
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Prediction, EstimateError> {
+        let mut power = Array2::zeros((at.len(), bands.len()));
+        let mut spread = Array2::zeros((at.len(), bands.len()));
+        let asked = self.data.asked(bands);
+        for (g, group) in self.data.groups.iter().enumerate() {
+            if asked[g].is_empty() {
+                continue;
+            }
+            let Reach { sills, how } = &self.groups[g];
+            let cuts: Vec<Neighbourhood> = match how {
+                How::Whole(_) => blocks(at.len())
+                    .into_iter()
+                    .map(|cut| Neighbourhood { sensors: Vec::new(), places: cut.places })
+                    .collect(),
+                How::Local { index, count } => index.neighbourhoods(at, *count, COARSE),
+            };
+            let finished = AtomicUsize::new(0);
+            let total = self.data.groups.len() * cuts.len();
+            let kriged: Vec<(Kriged, Vec<f64>)> = cuts
+                .par_iter()
+                .map(|cut| {
+                    let n = 1 + finished.fetch_add(1, Ordering::Relaxed);
+                    progress.report(g * cuts.len() + n, total)?;
+                    match how {
+                        How::Whole(regression) => {
+                            let sites: Vec<Site> = cut.places.iter().map(|&p| at[p]).collect();
+                            Ok((regression.predict(&sites), sills.clone()))
+                        }
+                        How::Local { .. } => self.local(group, sills, cut, at),
+                    }
+                })
+                .collect::<Result<_, EstimateError>>()?;
+            for (cut, (kriged, sills)) in cuts.iter().zip(&kriged) {
+                for (i, &place) in cut.places.iter().enumerate() {
+                    for &(k, out) in &asked[g] {
+                        let mean = kriged.mean[(i, k)];
+                        let sd = (sills[k] * kriged.variance[i]).sqrt();
+                        power[[place, out]] = self.data.power(mean);
+                        // In linear power the spread in dB is the relative one, to first order.
+                        let relative = if sd > 0.0 { sd / mean.max(sd) } else { 0.0 };
+                        spread[[place, out]] =
+                            DB_PER_LN * if self.data.link.is_some() { sd } else { relative };
+                    }
+                }
+            }
+        }
+        let noise = self.noise();
+        let noise: Vec<f64> = bands.iter().map(|&band| noise[band]).collect();
+        Ok(Prediction::with_spread(power, spread, &noise))
+    }
+
+    fn noise_db(&self) -> Option<Vec<f64>> {
+        Some(self.noise())
+    }
+
+    fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
+        let mut values = Vec::with_capacity(self.groups.len());
+        for (group, reach) in self.data.groups.iter().zip(&self.groups) {
+            let How::Whole(regression) = &reach.how else { return Ok(None) };
+            let left = regression.leave_one_out(group.sample().values.as_ref());
+            values.push(Array2::from_shape_fn(group.values.dim(), |(i, k)| left[(i, k)]));
+        }
+        Ok(Some(self.data.scatter(sensors, &values)))
+    }
+
+    fn save(&self, archive: &mut Archive) {
+        archive.put_choice("covariance", &Family::NAMED, self.covariance.family);
+        archive.put_choice("trend", &Trend::NAMED, self.recipe.trend);
+        archive.put_choice("nugget_role", &ROLES, self.recipe.role);
+        archive.put_number("decorrelation_m", self.covariance.decorrelation_m);
+        archive.put_number("sill", self.covariance.sill);
+        archive.put_number("nugget", self.covariance.nugget);
+        archive.put_whole("neighbours", self.recipe.neighbours);
+        archive.put_whole("sill_fixed", [usize::from(self.recipe.sill_fixed)]);
+        self.data.save(archive);
+    }
+}
+
+impl KrigedBands {
+    /// The nugget of every band in dB; 0 where it is part of the field, or in linear power, where
+    /// it has no meaning in dB.
+    fn noise(&self) -> Vec<f64> {
+        let ratio = match (self.recipe.role, self.data.link) {
+            (NuggetRole::Noise, Some(_)) => self.ratio(),
+            _ => 0.0,
+        };
+        let mut noise = vec![0.0; self.data.groups.iter().map(|g| g.bands.len()).sum()];
+        for (group, reach) in self.data.groups.iter().zip(&self.groups) {
+            for (&band, sill) in group.bands.iter().zip(&reach.sills) {
+                noise[band] = DB_PER_LN * (ratio * sill).sqrt();
+            }
+        }
+        noise
+    }
+}

@@ -1,0 +1,178 @@
+//! What a model is written as: named arrays of numbers and texts. Files are somebody else's.
+
+use std::collections::BTreeMap;
+
+use ndarray::{Array1, Array2, ArrayD, Ix1, Ix2};
+
+use crate::error::InputError;
+
+/// One array of a model file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stored {
+    /// Double precision.
+    Real(ArrayD<f64>),
+    /// Single precision.
+    Single(ArrayD<f32>),
+    /// Whole numbers.
+    Whole(ArrayD<i64>),
+    /// Texts.
+    Text(Vec<String>),
+}
+
+/// Named arrays, in the order of their names.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Archive {
+    entries: BTreeMap<String, Stored>,
+}
+
+impl Archive {
+    /// An archive from its arrays.
+    pub fn new(entries: impl IntoIterator<Item = (String, Stored)>) -> Self {
+        Self { entries: entries.into_iter().collect() }
+    }
+
+    /// All arrays by name.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Stored)> {
+        self.entries.iter().map(|(name, stored)| (name.as_str(), stored))
+    }
+
+    pub(crate) fn put(&mut self, name: impl Into<String>, stored: Stored) {
+        self.entries.insert(name.into(), stored);
+    }
+
+    pub(crate) fn put_text(&mut self, name: &str, texts: impl IntoIterator<Item = String>) {
+        self.put(name, Stored::Text(texts.into_iter().collect()));
+    }
+
+    /// The name that a value has in a list of choices.
+    pub(crate) fn put_choice<T: PartialEq>(
+        &mut self,
+        name: &str,
+        choices: &[(&'static str, T)],
+        value: T,
+    ) {
+        let known = choices.iter().find(|(_, choice)| *choice == value);
+        self.put_text(name, known.map(|(word, _)| word.to_string()));
+    }
+
+    pub(crate) fn put_number(&mut self, name: &str, value: f64) {
+        self.put_vector(name, &[value]);
+    }
+
+    pub(crate) fn put_vector(&mut self, name: &str, values: &[f64]) {
+        self.put(name, Stored::Real(Array1::from(values.to_vec()).into_dyn()));
+    }
+
+    pub(crate) fn put_matrix(&mut self, name: &str, values: &Array2<f64>) {
+        self.put(name, Stored::Real(values.to_owned().into_dyn()));
+    }
+
+    pub(crate) fn put_single(&mut self, name: &str, values: &[f32]) {
+        self.put(name, Stored::Single(Array1::from(values.to_vec()).into_dyn()));
+    }
+
+    pub(crate) fn put_whole(&mut self, name: &str, values: impl IntoIterator<Item = usize>) {
+        let values: Array1<i64> = values.into_iter().map(|v| v as i64).collect();
+        self.put(name, Stored::Whole(values.into_dyn()));
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.entries.contains_key(name)
+    }
+
+    fn find(&self, name: &str) -> Result<&Stored, InputError> {
+        self.entries.get(name).ok_or_else(|| damaged(name, "is missing"))
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Result<&[String], InputError> {
+        match self.find(name)? {
+            Stored::Text(texts) => Ok(texts),
+            _ => Err(damaged(name, "is not text")),
+        }
+    }
+
+    pub(crate) fn word(&self, name: &str) -> Result<&str, InputError> {
+        match self.text(name)? {
+            [word] => Ok(word),
+            _ => Err(damaged(name, "is not one text")),
+        }
+    }
+
+    /// The value of a name in a list of choices.
+    pub(crate) fn choice<T: Copy>(
+        &self,
+        name: &str,
+        choices: &[(&'static str, T)],
+    ) -> Result<T, InputError> {
+        let word = self.word(name)?;
+        let found = choices.iter().find(|(known, _)| *known == word);
+        found.map(|(_, value)| *value).ok_or_else(|| damaged(name, "is none of its choices"))
+    }
+
+    pub(crate) fn vector(&self, name: &str) -> Result<Vec<f64>, InputError> {
+        match self.find(name)? {
+            Stored::Real(values) => Ok(values.iter().copied().collect()),
+            Stored::Single(values) => Ok(values.iter().map(|v| f64::from(*v)).collect()),
+            _ => Err(damaged(name, "is not made of numbers")),
+        }
+    }
+
+    pub(crate) fn finite(&self, name: &str) -> Result<Vec<f64>, InputError> {
+        let values = self.vector(name)?;
+        match values.iter().all(|v| v.is_finite()) {
+            true => Ok(values),
+            false => Err(damaged(name, "holds a number that is not finite")),
+        }
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Result<f64, InputError> {
+        match self.vector(name)?[..] {
+            [value] => Ok(value),
+            _ => Err(damaged(name, "is not one number")),
+        }
+    }
+
+    pub(crate) fn matrix(&self, name: &str) -> Result<Array2<f64>, InputError> {
+        match self.find(name)? {
+            Stored::Real(values) => values
+                .view()
+                .into_dimensionality::<Ix2>()
+                .map(|m| m.to_owned())
+                .map_err(|_| damaged(name, "has not two axes")),
+            _ => Err(damaged(name, "is not made of numbers")),
+        }
+    }
+
+    pub(crate) fn single(&self, name: &str) -> Result<Vec<f32>, InputError> {
+        match self.find(name)? {
+            Stored::Single(values) => values
+                .view()
+                .into_dimensionality::<Ix1>()
+                .map(|v| v.to_vec())
+                .map_err(|_| damaged(name, "has not one axis")),
+            _ => Err(damaged(name, "is not single precision")),
+        }
+    }
+
+    pub(crate) fn whole(&self, name: &str) -> Result<Vec<usize>, InputError> {
+        let wrong = || damaged(name, "is not made of whole numbers of 0 or more");
+        match self.find(name)? {
+            Stored::Whole(values) => {
+                values.iter().map(|v| usize::try_from(*v).map_err(|_| wrong())).collect()
+            }
+            _ => Err(wrong()),
+        }
+    }
+
+    pub(crate) fn count(&self, name: &str) -> Result<usize, InputError> {
+        match self.whole(name)?[..] {
+            [value] => Ok(value),
+            _ => Err(damaged(name, "is not one number")),
+        }
+    }
+}
+
+/// A model that is not what this library writes.
+pub(crate) fn damaged(name: &str, what: &str) -> InputError {
+    InputError::Request(format!("the model is damaged: array '{name}' {what}"))
+}

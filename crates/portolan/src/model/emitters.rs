@@ -1,0 +1,46 @@
+//! The emitters of a model.
+
+use ndarray::ArrayView1;
+
+use crate::findings::{EmitterFinding, Exponent, Occupancy};
+use crate::site::Site;
+
+/// An emitter that a fit told apart.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ModelEmitter {
+    /// Its place.
+    pub at: Site,
+    /// Standard errors of the place along x and y in metres, where known.
+    pub at_se_m: Option<[f64; 2]>,
+    /// Its path-loss exponent, where known.
+    pub exponent: Option<Exponent>,
+    /// Its power in every band.
+    pub psd: Vec<f64>,
+    /// Its share of the power at the sensors.
+    pub power_share: f64,
+}
+
+impl ModelEmitter {
+    /// In the words of a map's findings.
+    pub fn finding(&self) -> EmitterFinding {
+        EmitterFinding {
+            at: self.at,
+            at_se_m: self.at_se_m,
+            exponent: self.exponent,
+            occupancy: Some(Occupancy::of(ArrayView1::from(&self.psd))),
+            power_share: Some(self.power_share),
+        }
+    }
+}
+
+/// Shares of the power at the sensors, from SLFs (emitters x sensors) and PSDs (emitters x bands).
+pub(crate) fn power_shares(
+    slf: &ndarray::Array2<f64>,
+    psd: &ndarray::Array2<f64>,
+) -> Vec<f64> {
+    let each: Vec<f64> =
+        slf.outer_iter().zip(psd.outer_iter()).map(|(s, c)| s.sum() * c.sum()).collect();
+    let total = each.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    each.into_iter().map(|power| power / total).collect()
+}

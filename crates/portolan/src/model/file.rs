@@ -1,0 +1,211 @@
+//! Models as named arrays and back.
+
+use super::{Archive, Candidate, Model, ModelEmitter, Report, damaged};
+use crate::error::{EstimateError, InputError};
+use crate::findings::Exponent;
+use crate::grid::Grid;
+use crate::labels::BandLabels;
+use crate::scale::Scale;
+use crate::site::{Region, Site};
+
+/// The version that this library writes; newer ones are refused.
+pub(crate) const VERSION: usize = 1;
+/// The array by which a model is known.
+const MARK: &str = "portolan_model";
+
+impl Archive {
+    /// Whether these are the arrays of a model.
+    pub fn is_model(&self) -> bool {
+        self.has(MARK)
+    }
+
+    pub(crate) fn put_sites(&mut self, name: &str, sites: &[Site]) {
+        let flat: Vec<f64> = sites.iter().flat_map(|s| [s.x_m, s.y_m]).collect();
+        let matrix = ndarray::Array2::from_shape_vec((sites.len(), 2), flat);
+        self.put_matrix(name, &matrix.expect("two numbers a site"));
+    }
+
+    pub(crate) fn sites(&self, name: &str) -> Result<Vec<Site>, InputError> {
+        let matrix = self.matrix(name)?;
+        if matrix.ncols() != 2 || matrix.iter().any(|v| !v.is_finite()) {
+            return Err(damaged(name, "is not made of places"));
+        }
+        Ok(matrix.rows().into_iter().map(|row| Site::new(row[0], row[1])).collect())
+    }
+}
+
+impl Model {
+    /// What the fit found as named arrays: small, and enough to predict the same to the last bit.
+    pub fn to_archive(&self) -> Archive {
+        let mut archive = Archive::default();
+        archive.put_whole(MARK, [VERSION]);
+        archive.put_text("kind", [self.predictor.kind().to_string()]);
+        archive.put_whole("bands", [self.bands]);
+        let (unit, offset) = match self.scale {
+            Scale::Absolute => ("dbm", 0.0),
+            Scale::Uncalibrated => ("db", 0.0),
+            Scale::Relative { offset } => ("relative", offset),
+        };
+        archive.put_text("unit", [unit.to_string()]);
+        archive.put_number("offset", offset);
+        if let Some(freq_hz) = self.labels.freq_hz() {
+            archive.put_vector("freq_hz", freq_hz);
+        }
+        if let Some(names) = self.labels.names() {
+            archive.put_text("labels", names.iter().cloned());
+        }
+        if let Some(grid) = self.grid {
+            archive.put_whole("grid", [grid.rows(), grid.cols()]);
+            archive.put_number("cell_m", grid.cell_m());
+            archive.put_vector("origin_m", &[grid.origin().x_m, grid.origin().y_m]);
+        }
+        archive.put_sites("region", &[self.region.low, self.region.high]);
+        archive.put_sites("sites", &self.sites);
+        archive.put_number("loudest", self.loudest);
+        self.report.save(&mut archive);
+        save_emitters(&self.emitters, &mut archive);
+        let mut own = Archive::default();
+        self.predictor.save(&mut own);
+        for (name, stored) in own.entries() {
+            archive.put(format!("fit_{name}"), stored.clone());
+        }
+        archive
+    }
+
+    /// The model behind what [`Model::to_archive`] gave.
+    pub fn from_archive(archive: &Archive) -> Result<Self, EstimateError> {
+        if !archive.is_model() {
+            return Err(InputError::Request("these arrays are not a model".into()).into());
+        }
+        let version = archive.count(MARK)?;
+        if version > VERSION {
+            return Err(InputError::Request(format!(
+                "the model is of version {version}, this program reads up to {VERSION}: use a \
+                 newer program, or fit the readings again"
+            ))
+            .into());
+        }
+        let bands = archive.count("bands")?;
+        let scale = match archive.word("unit")? {
+            "dbm" => Scale::Absolute,
+            "db" => Scale::Uncalibrated,
+            "relative" => Scale::relative(archive.number("offset")?)?,
+            _ => return Err(damaged("unit", "is none of dbm, db and relative").into()),
+        };
+        let freq_hz = archive.has("freq_hz").then(|| archive.vector("freq_hz")).transpose()?;
+        let names = archive.has("labels").then(|| archive.text("labels")).transpose()?;
+        let labels = BandLabels::new(freq_hz, names.map(<[String]>::to_vec), bands)?;
+        let grid = archive.has("grid").then(|| load_grid(archive)).transpose()?;
+        let &[low, high] = &archive.sites("region")?[..] else {
+            return Err(damaged("region", "is not two places").into());
+        };
+        let own = Archive::new(archive.entries().filter_map(|(name, stored)| {
+            Some((name.strip_prefix("fit_")?.to_string(), stored.clone()))
+        }));
+        let kind = archive.word("kind")?;
+        Ok(Self {
+            scale,
+            labels,
+            bands,
+            grid,
+            region: Region { low, high },
+            sites: archive.sites("sites")?,
+            loudest: archive.number("loudest")?,
+            report: Report::load(archive)?,
+            emitters: load_emitters(archive, bands)?,
+            predictor: crate::estimate::load(kind, &own, grid, bands)?,
+        })
+    }
+}
+
+fn load_grid(archive: &Archive) -> Result<Grid, InputError> {
+    let (sides, origin) = (archive.whole("grid")?, archive.vector("origin_m")?);
+    let (&[rows, cols], &[x, y]) = (&sides[..], &origin[..]) else {
+        return Err(damaged("grid", "is not two numbers"));
+    };
+    Grid::new(rows, cols, archive.number("cell_m")?)?.with_origin(Site::new(x, y))
+}
+
+impl Report {
+    fn save(&self, archive: &mut Archive) {
+        archive.put_text("method", [self.method.clone()]);
+        if let Some(chosen) = &self.chosen {
+            archive.put_text("chosen", [chosen.clone()]);
+        }
+        archive.put_text("candidates", self.candidates.iter().map(|c| c.method.clone()));
+        let errors: Vec<f64> =
+            self.candidates.iter().map(|c| c.rmse_db.unwrap_or(f64::NAN)).collect();
+        archive.put_vector("candidates_rmse_db", &errors);
+        archive.put_whole("iterations", [self.iterations]);
+        archive.put_number("loss", self.loss.unwrap_or(f64::NAN));
+        archive.put_text("fitted", self.fitted.iter().map(|(name, _)| name.clone()));
+        let fitted: Vec<f64> = self.fitted.iter().map(|(_, value)| *value).collect();
+        archive.put_vector("fitted_values", &fitted);
+        archive.put_text("notes", self.notes.iter().cloned());
+    }
+
+    fn load(archive: &Archive) -> Result<Self, InputError> {
+        let known = |value: f64| Some(value).filter(|v| !v.is_nan());
+        let errors = archive.vector("candidates_rmse_db")?.into_iter();
+        let candidates = archive.text("candidates")?.iter().cloned().zip(errors);
+        let fitted = archive.text("fitted")?.iter().cloned().zip(archive.vector("fitted_values")?);
+        let chosen = archive.has("chosen").then(|| archive.word("chosen")).transpose()?;
+        Ok(Self {
+            method: archive.word("method")?.to_string(),
+            chosen: chosen.map(str::to_string),
+            candidates: candidates
+                .map(|(method, rmse_db)| Candidate { method, rmse_db: known(rmse_db) })
+                .collect(),
+            iterations: archive.count("iterations")?,
+            loss: known(archive.number("loss")?),
+            loss_trace: Vec::new(),
+            fitted: fitted.collect(),
+            notes: archive.text("notes")?.to_vec(),
+        })
+    }
+}
+
+fn save_emitters(emitters: &[ModelEmitter], archive: &mut Archive) {
+    if emitters.is_empty() {
+        return;
+    }
+    let pick = |of: &dyn Fn(&ModelEmitter) -> f64| emitters.iter().map(of).collect::<Vec<f64>>();
+    archive.put_sites("emitters", &emitters.iter().map(|e| e.at).collect::<Vec<_>>());
+    for (axis, name) in ["emitters_x_se_m", "emitters_y_se_m"].into_iter().enumerate() {
+        archive.put_vector(name, &pick(&|e| e.at_se_m.map_or(f64::NAN, |se| se[axis])));
+    }
+    archive.put_vector("exponent", &pick(&|e| e.exponent.map_or(f64::NAN, |e| e.value)));
+    archive.put_vector("exponent_se", &pick(&|e| e.exponent.map_or(f64::NAN, |e| e.se)));
+    archive.put_vector("power_share", &pick(&|e| e.power_share));
+    let psd = ndarray::Array2::from_shape_fn((emitters.len(), emitters[0].psd.len()), |(r, k)| {
+        emitters[r].psd[k]
+    });
+    archive.put_matrix("psd", &psd);
+}
+
+fn load_emitters(archive: &Archive, bands: usize) -> Result<Vec<ModelEmitter>, InputError> {
+    if !archive.has("emitters") {
+        return Ok(Vec::new());
+    }
+    let places = archive.sites("emitters")?;
+    let column = |name: &str| {
+        let values = archive.vector(name)?;
+        let fits = values.len() == places.len();
+        if fits { Ok(values) } else { Err(damaged(name, "does not have one number an emitter")) }
+    };
+    let (x, y) = (column("emitters_x_se_m")?, column("emitters_y_se_m")?);
+    let (exponent, exponent_se) = (column("exponent")?, column("exponent_se")?);
+    let (share, psd) = (column("power_share")?, archive.matrix("psd")?);
+    if psd.dim() != (places.len(), bands) {
+        return Err(damaged("psd", "is not emitters x bands"));
+    }
+    let emitter = |(r, at): (usize, &Site)| ModelEmitter {
+        at: *at,
+        at_se_m: Some([x[r], y[r]]).filter(|se| !se[0].is_nan()),
+        exponent: Some(Exponent { value: exponent[r], se: exponent_se[r] })
+            .filter(|e| !e.value.is_nan()),
+        psd: psd.row(r).to_vec(),
+        power_share: share[r],
+    };
+    Ok(places.iter().enumerate().map(emitter).collect())
+}

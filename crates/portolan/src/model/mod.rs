@@ -1,0 +1,283 @@
+//! What a fit found. A model predicts power and spread at any place, draws maps on any grid, lists
+//! its emitters, and is written to and read from arrays.
+
+mod archive;
+mod emitters;
+mod file;
+mod gridded;
+mod prediction;
+mod report;
+
+pub use archive::{Archive, Stored};
+pub(crate) use archive::damaged;
+pub use emitters::ModelEmitter;
+pub(crate) use emitters::power_shares;
+pub(crate) use gridded::{DrawnGrid, Drawing, Gridded};
+pub use prediction::Prediction;
+pub use report::{Candidate, Report};
+
+use ndarray::{Array2, Array3};
+
+use crate::error::{EstimateError, InputError};
+use crate::grid::Grid;
+use crate::labels::BandLabels;
+use crate::map::{Factors, RadioMap};
+use crate::progress::Progress;
+use crate::readings::Readings;
+use crate::scale::Scale;
+use crate::site::{Region, Site};
+
+/// What a method's fit is behind the public face.
+pub(crate) trait Predictor: Send + Sync {
+    /// The name under which it is written.
+    fn kind(&self) -> &'static str;
+
+    /// Power and spread at places, for some bands.
+    fn predict(
+        &self,
+        at: &[Site],
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Prediction, EstimateError>;
+
+    /// SLFs and PSDs on a grid, where the fit is made of emitters and lives on that grid.
+    fn factors(
+        &self,
+        _grid: Grid,
+        _progress: &Progress<'_>,
+    ) -> Result<Option<FactoredDrawing>, EstimateError> {
+        Ok(None)
+    }
+
+    /// Standard deviation of a reading's own noise in dB, per band, where it is known.
+    fn noise_db(&self) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// Power at every sensor as the others predict it (sensors of the readings x bands; NaN where
+    /// a sensor has no reading), where that is to be had without fitting again.
+    fn leave_one_out(&self, _sensors: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
+        Ok(None)
+    }
+
+    fn save(&self, archive: &mut Archive);
+}
+
+/// SLFs and PSDs on a grid, and the spread of their product.
+pub(crate) struct FactoredDrawing {
+    pub factors: Factors,
+    pub spread_db: Option<Array3<f64>>,
+}
+
+/// What a fit found. [`Method::fit`](crate::estimate::Method::fit) makes it.
+///
+/// ```
+/// use ndarray::array;
+/// use portolan::estimate::{Kriging, Method};
+/// use portolan::{Context, Progress, Readings, Scale, Site, Values};
+/// let sites = vec![Site::new(0.0, 0.0), Site::new(8.0, 1.0), Site::new(3.0, 7.5)];
+/// let power = array![[1e-7], [2e-8], [5e-9]];
+/// let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+/// let model = Kriging::default().fit(&readings, &Context::default(), &Progress::silent())?;
+/// let prediction = model.predict(&[Site::new(2.5, 2.5)], &Progress::silent())?;
+/// assert!(prediction.power[[0, 0]] > 5e-9 && prediction.power[[0, 0]] < 1e-7);
+/// assert!(prediction.spread_db.unwrap()[[0, 0]] > 0.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Model {
+    scale: Scale,
+    labels: BandLabels,
+    bands: usize,
+    grid: Option<Grid>,
+    region: Region,
+    sites: Vec<Site>,
+    loudest: f64,
+    report: Report,
+    emitters: Vec<ModelEmitter>,
+    predictor: Box<dyn Predictor>,
+}
+
+impl Model {
+    pub(crate) fn new(readings: &Readings, predictor: impl Predictor + 'static) -> Self {
+        let loudest = readings.power().iter().copied().filter(|x| x.is_finite()).fold(0.0, f64::max);
+        Self {
+            scale: readings.scale(),
+            labels: readings.labels().clone(),
+            bands: readings.bands(),
+            grid: readings.grid(),
+            region: readings.region(),
+            sites: readings.sites().to_vec(),
+            loudest,
+            report: Report::default(),
+            emitters: Vec::new(),
+            predictor: Box::new(predictor),
+        }
+    }
+
+    /// Power and spread at places, in all bands.
+    pub fn predict(
+        &self,
+        at: &[Site],
+        progress: &Progress<'_>,
+    ) -> Result<Prediction, EstimateError> {
+        let all: Vec<usize> = (0..self.bands).collect();
+        self.predict_bands(at, &all, progress)
+    }
+
+    /// Power and spread at places, in some bands.
+    pub fn predict_bands(
+        &self,
+        at: &[Site],
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Prediction, EstimateError> {
+        if let Some(place) = at.iter().position(|site| !site.is_finite()) {
+            let Site { x_m, y_m } = at[place];
+            return Err(InputError::Request(format!(
+                "place {place} is at x {x_m}, y {y_m}: places must be finite"
+            ))
+            .into());
+        }
+        if let Some(band) = bands.iter().find(|band| **band >= self.bands) {
+            let bands = self.bands;
+            let message = format!("band {band}: the model has bands 0 to {}", bands - 1);
+            return Err(InputError::Request(message).into());
+        }
+        let prediction = self.predictor.predict(at, bands, progress)?;
+        if prediction.power.iter().any(|x| !x.is_finite()) {
+            return Err(EstimateError::Numerical(
+                "the prediction overflowed: the readings span too wide a range for this method"
+                    .into(),
+            ));
+        }
+        Ok(prediction)
+    }
+
+    /// The map on a grid, factored where the model is made of emitters.
+    pub fn map(&self, grid: Grid, progress: &Progress<'_>) -> Result<RadioMap, EstimateError> {
+        let (map, spread) = match self.predictor.factors(grid, progress)? {
+            Some(drawing) => {
+                (RadioMap::factored(grid, drawing.factors, self.scale)?, drawing.spread_db)
+            }
+            None => {
+                let found = self.predict(&grid.sites(), progress)?;
+                let shape = (grid.rows(), grid.cols(), self.bands);
+                let cube = |values: Array2<f64>| {
+                    values.into_shape_with_order(shape).expect("every cell was asked for")
+                };
+                let map = RadioMap::dense(grid, cube(found.power), self.scale)?;
+                (map, found.spread_db.map(cube))
+            }
+        };
+        let noise = self.noise_db().filter(|_| spread.is_some());
+        let map = map.with_labels(self.labels.clone())?.with_spread_db(spread)?;
+        let places = self.emitters.iter().map(|e| e.at).collect();
+        let errors = self.emitters.iter().filter_map(|e| e.at_se_m).collect();
+        let exponents = self.emitters.iter().filter_map(|e| e.exponent).collect();
+        Ok(map
+            .with_noise_db(noise)?
+            .with_emitters(places)
+            .with_emitter_se_m(errors)?
+            .with_exponents(exponents)?)
+    }
+
+    /// The map on the grid that the model was told, or on one around its sensors.
+    pub fn default_map(&self, progress: &Progress<'_>) -> Result<RadioMap, EstimateError> {
+        self.map(self.grid_or_default()?, progress)
+    }
+
+    /// The grid that the model was told, or one around its sensors.
+    pub fn grid_or_default(&self) -> Result<Grid, InputError> {
+        match self.grid {
+            Some(grid) => Ok(grid),
+            None => crate::readings::default_grid(self.region),
+        }
+    }
+
+    /// What powers are measured in.
+    pub fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// Number of bands.
+    pub fn bands(&self) -> usize {
+        self.bands
+    }
+
+    /// Frequencies and names of the bands.
+    pub fn labels(&self) -> &BandLabels {
+        &self.labels
+    }
+
+    /// The grid that the model was told, where it was told one.
+    pub fn grid(&self) -> Option<Grid> {
+        self.grid
+    }
+
+    /// The survey area.
+    pub fn region(&self) -> Region {
+        self.region
+    }
+
+    /// Where the sensors stood.
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// The greatest power that was read.
+    pub fn loudest(&self) -> f64 {
+        self.loudest
+    }
+
+    /// How the model came about.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// The emitters that the fit told apart; empty where it told none.
+    pub fn emitters(&self) -> &[ModelEmitter] {
+        &self.emitters
+    }
+
+    /// Whether predictions have a spread.
+    pub fn gives_spread(&self) -> bool {
+        self.noise_db().is_some()
+    }
+
+    /// Standard deviation of a reading's own noise in dB, per band, where it is known.
+    pub fn noise_db(&self) -> Option<Vec<f64>> {
+        self.predictor.noise_db()
+    }
+
+    /// Power at every sensor as the others predict it, where the method can tell without fitting
+    /// again: sensors x bands, NaN where a sensor has no reading.
+    pub fn leave_one_out(&self) -> Result<Option<Array2<f64>>, EstimateError> {
+        self.predictor.leave_one_out(&self.sites)
+    }
+
+    pub(crate) fn report_mut(&mut self) -> &mut Report {
+        &mut self.report
+    }
+
+    pub(crate) fn with_report(self, report: Report) -> Self {
+        Self { report, ..self }
+    }
+
+    pub(crate) fn with_emitters(self, emitters: Vec<ModelEmitter>) -> Self {
+        Self { emitters, ..self }
+    }
+
+    pub(crate) fn with_grid(self, grid: Option<Grid>) -> Self {
+        Self { grid, ..self }
+    }
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Model")
+            .field("kind", &self.predictor.kind())
+            .field("bands", &self.bands)
+            .field("sensors", &self.sites.len())
+            .finish_non_exhaustive()
+    }
+}

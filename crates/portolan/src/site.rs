@@ -1,0 +1,130 @@
+//! Places in metres. Nothing here knows of cells.
+
+/// A place: metres along x and along y, as the survey gives them.
+///
+/// ```
+/// use portolan::Site;
+/// assert_eq!(Site::new(0.0, 0.0).distance_m(Site::new(3.0, 4.0)), 5.0);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Site {
+    /// Metres along x.
+    pub x_m: f64,
+    /// Metres along y.
+    pub y_m: f64,
+}
+
+impl Site {
+    /// The place at `x_m`, `y_m`.
+    pub const fn new(x_m: f64, y_m: f64) -> Self {
+        Self { x_m, y_m }
+    }
+
+    /// Distance to another place in metres.
+    pub fn distance_m(self, other: Site) -> f64 {
+        self.squared_m2(other).sqrt()
+    }
+
+    /// Squared distance in square metres.
+    pub(crate) fn squared_m2(self, other: Site) -> f64 {
+        let (dx, dy) = (self.x_m - other.x_m, self.y_m - other.y_m);
+        dx * dx + dy * dy
+    }
+
+    /// Neither coordinate is NaN or infinite.
+    pub fn is_finite(self) -> bool {
+        self.x_m.is_finite() && self.y_m.is_finite()
+    }
+
+    /// Equal places have equal bits: -0 is 0.
+    pub(crate) fn bits(self) -> [u64; 2] {
+        [(self.x_m + 0.0).to_bits(), (self.y_m + 0.0).to_bits()]
+    }
+}
+
+/// An upright rectangle.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Region {
+    /// Least x and y.
+    pub low: Site,
+    /// Greatest x and y.
+    pub high: Site,
+}
+
+impl Region {
+    /// The smallest rectangle around some places; None without any.
+    pub fn around(sites: &[Site]) -> Option<Self> {
+        let first = *sites.first()?;
+        let mut region = Self { low: first, high: first };
+        for site in sites {
+            region.low.x_m = region.low.x_m.min(site.x_m);
+            region.low.y_m = region.low.y_m.min(site.y_m);
+            region.high.x_m = region.high.x_m.max(site.x_m);
+            region.high.y_m = region.high.y_m.max(site.y_m);
+        }
+        Some(region)
+    }
+
+    /// Extent along x in metres.
+    pub fn width_m(&self) -> f64 {
+        self.high.x_m - self.low.x_m
+    }
+
+    /// Extent along y in metres.
+    pub fn height_m(&self) -> f64 {
+        self.high.y_m - self.low.y_m
+    }
+
+    /// How far a place lies outside, in metres; 0 inside.
+    pub(crate) fn outside_m(&self, site: Site) -> f64 {
+        let along = |x: f64, low: f64, high: f64| (low - x).max(x - high).max(0.0);
+        along(site.x_m, self.low.x_m, self.high.x_m).hypot(along(
+            site.y_m,
+            self.low.y_m,
+            self.high.y_m,
+        ))
+    }
+}
+
+/// The size of a cloud of places whichever way it is turned: the diagonal of the square that has
+/// the same root mean square distance from its centre. At least the least positive number.
+pub(crate) fn extent_m(sites: &[Site]) -> f64 {
+    let count = sites.len().max(1) as f64;
+    // Relative to the first place: coordinates may be millions of metres.
+    let Some(&first) = sites.first() else { return f64::MIN_POSITIVE };
+    let (mut x, mut y) = (0.0, 0.0);
+    for site in sites {
+        x += site.x_m - first.x_m;
+        y += site.y_m - first.y_m;
+    }
+    let centre = Site::new(first.x_m + x / count, first.y_m + y / count);
+    let square = sites.iter().map(|s| s.squared_m2(centre)).sum::<f64>() / count;
+    (12.0 * square).sqrt().max(f64::MIN_POSITIVE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_extent_of_a_square_is_its_diagonal_however_it_is_turned() {
+        let sites: Vec<Site> =
+            (0..1600).map(|i| Site::new(f64::from(i % 40), f64::from(i / 40))).collect();
+        let extent = extent_m(&sites);
+        assert!((extent / (40.0 * 2f64.sqrt()) - 1.0).abs() < 1e-3, "{extent}");
+        let turned: Vec<Site> = sites
+            .iter()
+            .map(|s| Site::new(0.6 * s.x_m - 0.8 * s.y_m + 5e6, 0.8 * s.x_m + 0.6 * s.y_m - 3e6))
+            .collect();
+        assert!((extent_m(&turned) / extent - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn outside_is_measured_from_the_nearest_edge() {
+        let region = Region::around(&[Site::new(1.0, 2.0), Site::new(4.0, 8.0)]).unwrap();
+        assert_eq!(region.outside_m(Site::new(2.0, 3.0)), 0.0);
+        assert_eq!(region.outside_m(Site::new(7.0, 12.0)), 5.0);
+        assert_eq!((region.width_m(), region.height_m()), (3.0, 6.0));
+        assert_eq!(Region::around(&[]), None);
+    }
+}

@@ -3,6 +3,7 @@
 mod authors;
 mod columns;
 mod error;
+mod field;
 mod format;
 mod lines;
 pub mod mannheim;
@@ -11,6 +12,8 @@ mod mat5;
 mod mat5_write;
 #[cfg(feature = "hdf5")]
 mod mat73;
+mod mat_text;
+mod memory;
 mod npy;
 mod npz;
 mod number;
@@ -19,13 +22,18 @@ mod output;
 pub mod picture;
 pub mod radiogat;
 mod readings_arrays;
+mod slab;
+mod source;
 mod store;
 mod summary;
 mod table;
 mod table_write;
 
 pub use error::{IoError, Result};
+pub use field::{Field, FieldData};
 pub use format::{Format, read, read_map, read_readings, write_map, write_readings};
 pub use options::{Content, Loaded, ReadOptions, Unit, WriteOptions};
-pub use output::{abandon_writes, check_output, write_bytes};
+pub use output::{
+    abandon_writes, check_output, check_output_is_not_input, try_abandon_writes, write_bytes,
+};
 pub use summary::{ArraySummary, Kind, QuantiserSummary, Summary, inspect};

@@ -6,8 +6,9 @@ use std::path::Path;
 use portolan::{RadioMap, Readings, Values};
 
 use crate::error::{Problem, Result};
-use crate::format::{Format, Want, contents, detect, open_store, parse};
+use crate::format::{Format, Want, parse};
 use crate::options::{Content, ReadOptions, Unit};
+use crate::source::Source;
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,12 +69,12 @@ pub struct Summary {
 pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Summary> {
     let path = path.as_ref();
     let in_file = |problem: Problem| problem.in_file(path);
-    let bytes = contents(path)?;
-    let format = detect(path, &bytes).map_err(in_file)?;
+    let mut source = Source::open(path)?;
+    let format = source.format(path).map_err(in_file)?;
     let mut arrays = Vec::new();
     let mut known = true;
     if !matches!(format, Format::Csv | Format::Trace) {
-        let store = open_store(format, &bytes).map_err(in_file)?;
+        let store = source.store(format).map_err(in_file)?;
         known = crate::map_arrays::is_map(store.as_ref(), options)
             || crate::readings_arrays::is_readings(store.as_ref());
         arrays.extend(store.entries().iter().map(|entry| ArraySummary {
@@ -86,7 +87,7 @@ pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Summary>
     }
     let mut summary = Summary::of_arrays(format, arrays);
     if known {
-        let loaded = parse(format, &bytes, options, Want::Either).map_err(in_file)?;
+        let loaded = parse(format, &mut source, options, Want::Either).map_err(in_file)?;
         match &loaded.value {
             Content::Map(map) => summary.describe_map(map),
             Content::Readings(readings) => summary.describe_readings(readings),

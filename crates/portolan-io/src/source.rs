@@ -60,6 +60,14 @@ impl Source {
         }
     }
 
+    /// The file itself, at whatever byte.
+    pub fn into_stream(self) -> Box<dyn ReadSeek> {
+        match self {
+            Source::Archive(file) => Box::new(file),
+            Source::Memory(bytes) => Box::new(Cursor::new(bytes)),
+        }
+    }
+
     /// The bytes of a file that was taken into memory.
     pub fn bytes(&self) -> &[u8] {
         match self {

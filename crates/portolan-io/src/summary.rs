@@ -7,8 +7,11 @@ use portolan::{RadioMap, Readings, Values};
 
 use crate::error::{Problem, Result};
 use crate::format::{Format, Want, parse};
+use crate::npz::Npz;
 use crate::options::{Content, ReadOptions, Unit};
 use crate::source::Source;
+use crate::store::Entry;
+use crate::{large_map, map_arrays, readings_arrays};
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +29,13 @@ pub struct ArraySummary {
     pub shape: Vec<usize>,
     /// The type of the elements in the file's own words.
     pub element: String,
+}
+
+impl From<&Entry> for ArraySummary {
+    fn from(entry: &Entry) -> Self {
+        let Entry { name, shape, kind } = entry.clone();
+        Self { name, shape, element: kind }
+    }
 }
 
 /// The quantiser of readings in levels.
@@ -75,17 +85,20 @@ pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Summary>
     let mut known = true;
     if !matches!(format, Format::Csv | Format::Trace) {
         let store = source.store(format).map_err(in_file)?;
-        known = crate::map_arrays::is_map(store.as_ref(), options)
-            || crate::readings_arrays::is_readings(store.as_ref());
-        arrays.extend(store.entries().iter().map(|entry| ArraySummary {
-            name: entry.name.clone(),
-            shape: entry.shape.clone(),
-            element: entry.kind.clone(),
-        }));
+        known = map_arrays::is_map(store.as_ref(), options)
+            || readings_arrays::is_readings(store.as_ref());
+        arrays.extend(store.entries().iter().map(ArraySummary::from));
         // Nothing to name with --var: such a file is refused as every other command refuses it.
         known |= arrays.is_empty();
     }
     let mut summary = Summary::of_arrays(format, arrays);
+    if known && format == Format::Npz {
+        let mut npz = Npz::open(source.stream().map_err(in_file)?).map_err(in_file)?;
+        if large_map::is_large(&npz) && map_arrays::is_map(&npz, options) {
+            large_map::describe(&mut npz, options, &mut summary).map_err(in_file)?;
+            return Ok(summary);
+        }
+    }
     if known {
         let loaded = parse(format, &mut source, options, Want::Either).map_err(in_file)?;
         match &loaded.value {

@@ -239,3 +239,102 @@ fn load_psd(npz: &mut Npz<'_>, index: usize) -> Check<Array2<f64>> {
         None => Ok(psd),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{BufReader, Cursor};
+    use std::path::Path;
+
+    use ndarray::Array3;
+
+    use super::*;
+    use crate::field::Field;
+    use crate::format::Format;
+    use crate::npz;
+
+    fn streamed(mut npz: Npz<'_>, options: &ReadOptions) -> Check<Summary> {
+        let arrays = npz.entries().iter().map(Into::into).collect();
+        let mut summary = Summary::of_arrays(Format::Npz, arrays);
+        describe(&mut npz, options, &mut summary).map(|()| summary)
+    }
+
+    fn archive(fields: &[Field<'_>]) -> Vec<u8> {
+        let mut bytes = Cursor::new(Vec::new());
+        npz::write(fields, &mut bytes).unwrap();
+        bytes.into_inner()
+    }
+
+    #[test]
+    fn streaming_finds_what_loading_finds() {
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+        let folder = tempfile::tempdir().unwrap();
+        let factors = folder.path().join("factors.npz");
+        let map = crate::read_map(data.join("factored.npz"), &ReadOptions::default()).unwrap();
+        let options = crate::WriteOptions { dense: Some(false), ..Default::default() };
+        crate::write_map(&factors, &map.value, &options).unwrap();
+        let var = |name: &str| ReadOptions { var: Some(name.into()), ..ReadOptions::default() };
+        let dbm = ReadOptions { unit: Some(Unit::Dbm), ..ReadOptions::default() };
+        for (path, options) in [
+            (data.join("factored.npz"), ReadOptions::default()),
+            (data.join("float32.npz"), ReadOptions::default()),
+            (data.join("float32.npz"), dbm),
+            (data.join("mismatch.npz"), ReadOptions::default()),
+            (data.join("simulator.npz"), ReadOptions::default()),
+            (data.join("types.npz"), var("fortran")),
+            (data.join("types.npz"), var("little_101")),
+            (factors, ReadOptions::default()),
+        ] {
+            let npz = Npz::open(BufReader::new(File::open(&path).unwrap())).unwrap();
+            let found = streamed(npz, &options).unwrap();
+            let mut expected = crate::inspect(&path, &options).unwrap();
+            // Loading the authors' factors makes the map of them, which rounds differently.
+            let close = |a: f64, b: f64| (a - b).abs() <= 1e-12 * b.abs();
+            let (found_range, range) = (found.range.unwrap(), expected.range.unwrap());
+            assert!(close(found_range.0, range.0) && close(found_range.1, range.1), "{path:?}");
+            expected.range = found.range;
+            assert_eq!(found, expected, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn axes_are_told_and_bad_powers_are_placed() {
+        let mut power = Array3::from_elem((2, 3, 4), 1.0);
+        power[[1, 2, 3]] = -5.0;
+        let read = |name, options: &ReadOptions| {
+            let bytes = archive(&[Field::real(name, power.view().into_dyn().into())]);
+            streamed(Npz::open(Cursor::new(bytes)).unwrap(), options)
+        };
+        let told = format!("{:?}", read("map", &ReadOptions::default()).unwrap_err());
+        assert!(
+            told.contains("row 1, col 2, band 3 is -5") && told.contains("--unit dbm"),
+            "{told}"
+        );
+        let told = format!("{:?}", read("T", &ReadOptions::default()).unwrap_err());
+        assert!(told.contains("row 2, col 3, band 1 is -5"), "{told}");
+        let dbm = ReadOptions { unit: Some(Unit::Dbm), ..ReadOptions::default() };
+        let summary = read("T", &dbm).unwrap();
+        assert_eq!((summary.rows, summary.cols, summary.bands), (3, 4, 2));
+        assert!(summary.warnings[0].contains("bands x rows x cols"), "{:?}", summary.warnings);
+        let grid = ReadOptions { grid: Some((3, 2)), ..dbm };
+        assert!(read("map", &grid).is_err());
+    }
+
+    #[test]
+    fn small_arrays_are_looked_at_before_they_are_loaded() {
+        let power = Array3::from_elem((2, 3, 4), 1.0);
+        let map = Field::real("map", power.view().into_dyn().into());
+        for wrong in [
+            Field::vector("freq_hz", &[1.0; 3]),
+            Field::vector("cell_m", &[1.0; 2]),
+            Field::scalar("cell_m", -1.0),
+            Field::vector("emitters", &[1.0; 2]),
+            Field::vector("spread_db", &[1.0; 24]),
+        ] {
+            let name = wrong.name;
+            let bytes = archive(&[map.clone(), wrong]);
+            let npz = Npz::open(Cursor::new(bytes)).unwrap();
+            assert!(streamed(npz, &ReadOptions::default()).is_err(), "{name}");
+        }
+    }
+}

@@ -111,7 +111,7 @@ pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Summary>
 }
 
 impl Summary {
-    fn of_arrays(format: Format, arrays: Vec<ArraySummary>) -> Self {
+    pub(crate) fn of_arrays(format: Format, arrays: Vec<ArraySummary>) -> Self {
         Self {
             format,
             kind: Kind::Arrays,

@@ -101,3 +101,33 @@ fn element(kind: u32, data: &[u8], out: &mut impl Write) -> io::Result<()> {
     out.write_all(data)?;
     out.write_all(&vec![0; data.len().next_multiple_of(8) - data.len()])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mat5::Mat5;
+    use crate::store::Store;
+
+    #[test]
+    fn fields_of_every_kind_are_read_back() {
+        let texts = ["2412MHz".to_owned(), "µ".to_owned()];
+        let truths = ndarray::array![[true, false, true], [false, true, true]].into_dyn();
+        let fields = [
+            Field::texts("labels", &texts),
+            Field::text("unit", "dbm"),
+            Field::truth("not_heard", truths.into()),
+            Field::real32("map", ndarray::array![[0.25f32, 3.0, -1.5]].into_dyn().into()),
+        ];
+        let mut bytes = Vec::new();
+        write(&fields, &mut bytes).unwrap();
+        let mut mat = Mat5::open(&bytes).unwrap();
+        let kinds: Vec<&str> = mat.entries().iter().map(|entry| entry.kind.as_str()).collect();
+        assert_eq!(kinds, ["char", "char", "logical", "single"]);
+        assert_eq!(mat.load_text(0).unwrap(), texts);
+        assert_eq!(mat.load_text(1).unwrap(), ["dbm"]);
+        assert!(mat.load_text(2).is_err() && mat.load(0).is_err());
+        let truths = ndarray::array![[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]].into_dyn();
+        assert_eq!(mat.load(2).unwrap(), truths);
+        assert_eq!(mat.load(3).unwrap(), ndarray::array![[0.25, 3.0, -1.5]].into_dyn());
+    }
+}

@@ -232,3 +232,35 @@ pub(crate) fn write(fields: &[Field<'_>], out: impl Write + Seek) -> io::Result<
     }
     archive.finish().map_err(io::Error::other)?.flush()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    #[test]
+    fn fields_of_every_kind_are_read_back() {
+        let texts = ["dBm".to_owned(), String::new(), "µW \u{1d11e}".to_owned()];
+        let truths = ndarray::array![[true, false], [false, true]].into_dyn();
+        let floats = ndarray::array![0.25f32, f32::NAN, 3e-40].into_dyn();
+        let fields = [
+            Field::texts("labels", &texts),
+            Field::text("unit", "relative"),
+            Field::truth("not_heard", truths.into()),
+            Field::real32("map", floats.clone().into()),
+        ];
+        let mut bytes = Cursor::new(Vec::new());
+        write(&fields, &mut bytes).unwrap();
+        assert!(bytes.get_ref().len() as u64 - length(&fields).unwrap() < 1000);
+        let mut npz = Npz::open(bytes).unwrap();
+        let kinds: Vec<&str> = npz.entries().iter().map(|entry| entry.kind.as_str()).collect();
+        assert_eq!(kinds, ["<U4", "<U8", "|b1", "<f4"]);
+        assert_eq!(npz.load_text(0).unwrap(), texts);
+        assert_eq!(npz.load_text(1).unwrap(), ["relative"]);
+        assert!(npz.load_text(2).is_err() && npz.load(0).is_err());
+        assert_eq!(npz.load(2).unwrap(), ndarray::array![[1.0, 0.0], [0.0, 1.0]].into_dyn());
+        let found = npz.load(3).unwrap();
+        assert!(found[0] == 0.25 && found[1].is_nan() && found[2] == f64::from(floats[2]));
+    }
+}

@@ -25,14 +25,15 @@ pub fn abandon_writes() -> impl Sized {
     files
 }
 
-/// The same where nobody holds the list; says whether it was done. For a process that cannot wait.
-pub fn try_abandon_writes() -> bool {
-    match UNFINISHED.try_lock() {
-        Ok(mut files) => remove_all(&mut files),
-        Err(TryLockError::Poisoned(files)) => remove_all(&mut files.into_inner()),
-        Err(TryLockError::WouldBlock) => return false,
-    }
-    true
+/// The same for a process that cannot wait: `None` where another thread is just naming a file.
+pub fn try_abandon_writes() -> Option<impl Sized> {
+    let mut files = match UNFINISHED.try_lock() {
+        Ok(files) => files,
+        Err(TryLockError::Poisoned(files)) => files.into_inner(),
+        Err(TryLockError::WouldBlock) => return None,
+    };
+    remove_all(&mut files);
+    Some(files)
 }
 
 fn remove_all(files: &mut Vec<PathBuf>) {

@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod failure;
+mod memory;
 mod output;
 mod watch;
 
@@ -14,6 +15,9 @@ use clap::error::{Error, ErrorKind};
 use args::{Cli, Command};
 use failure::Failure;
 use output::say;
+
+#[global_allocator]
+static ALLOCATOR: memory::Allocator = memory::Allocator;
 
 fn main() -> ExitCode {
     watch::listen_for_interrupts();
@@ -61,7 +65,20 @@ fn one_line(rendered: &str) -> String {
     format!("{}; try --help", told.strip_prefix("error: ").unwrap_or(&told))
 }
 
+/// The number of threads that was asked for.
+fn threads(command: &Command) -> Option<usize> {
+    match command {
+        Command::Demo(args) => args.threads,
+        Command::Estimate(args) => args.run.threads,
+        Command::Compare(args) => args.run.threads,
+        Command::Advise(args) => args.run.threads,
+        Command::Reproduce(args) => args.threads,
+        _ => None,
+    }
+}
+
 fn run(command: Command) -> Result<(), Failure> {
+    watch::set_threads(threads(&command))?;
     match command {
         Command::Demo(args) => commands::demo::run(&args),
         Command::Simulate(args) => commands::simulate::run(&args),

@@ -1,6 +1,7 @@
 //! Watching a job: a bar on a terminal, and Ctrl-C.
 
 use std::io::IsTerminal;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -88,14 +89,46 @@ pub fn counted<T>(
     result
 }
 
-/// Sets the number of threads for everything that follows.
+/// Sets the number of threads for everything that follows; where it was set before, that remains.
 pub fn set_threads(threads: Option<usize>) -> Result<(), Failure> {
-    let Some(threads) = threads else { return Ok(()) };
-    if threads == 0 || threads > 1024 {
+    static SET: AtomicBool = AtomicBool::new(false);
+    if let Some(threads) = threads.filter(|threads| !(1..=1024).contains(threads)) {
         return Err(Failure::input(format!("--threads {threads}: it takes 1 to 1024")));
     }
+    if SET.swap(true, Ordering::SeqCst) {
+        return Ok(());
+    }
+    let asked = threads.unwrap_or_else(default_threads);
+    let there = threads_to_be_had(asked);
+    if there == 0 {
+        return Err(Failure::Run("no thread can be started: memory or processes are short".into()));
+    }
+    if threads.is_some() && there < asked {
+        say(&format!("portolan: note: {there} of {asked} threads can be started"));
+    }
     rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
+        .num_threads(there)
         .build_global()
         .map_err(|error| Failure::Run(format!("threads: {error}")))
+}
+
+/// As many as the pool would start by itself.
+fn default_threads() -> usize {
+    let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|number| number.parse().ok());
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    asked.filter(|&threads| threads > 0).unwrap_or_else(cores)
+}
+
+/// How many threads the system grants at once. The pool itself can be built only once, and not at
+/// all where one of its threads does not start.
+fn threads_to_be_had(asked: usize) -> usize {
+    let gate = Mutex::new(());
+    let closed = gate.lock();
+    std::thread::scope(|scope| {
+        let wait = || drop(gate.lock());
+        let start = |_: &usize| std::thread::Builder::new().spawn_scoped(scope, wait).is_ok();
+        let started = (0..asked).take_while(start).count();
+        drop(closed);
+        started
+    })
 }

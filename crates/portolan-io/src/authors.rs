@@ -60,8 +60,19 @@ pub(crate) fn read(
         warnings.push(format!("'S_true' and 'C_true' do not make up '{name}': they are not used"));
     }
     let view = pairs().find(|(view, (slf, psd))| fits(*slf, *psd, **view)).map(|(view, _)| view);
+    if view.is_none() && first && map.ndim() == 3 {
+        warnings.push(bands_first_note(name, map.shape()));
+    }
     let dense = view.unwrap_or(&views[0]).as_standard_layout().into_owned();
     Ok(Power::Dense(to_linear(name, dense, options.unit, warnings)?))
+}
+
+/// What to say where nothing but a habit tells which axis is which.
+pub(crate) fn bands_first_note(name: &str, shape: &[usize]) -> String {
+    format!(
+        "'{name}' of shape {shape:?} is read as bands x rows x cols, as the authors' simulator \
+         writes it: --var {name} reads rows x cols x bands"
+    )
 }
 
 /// SLFs (emitters x rows x cols) and PSDs (emitters x bands).

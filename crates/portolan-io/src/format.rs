@@ -1,17 +1,17 @@
 //! The formats and the entry points: what a file is, reading it, writing it.
 
-use std::fs::File;
-use std::io::Read;
+use std::io::Cursor;
 use std::path::Path;
 
 use portolan::{RadioMap, Readings};
 
-use crate::error::{Check, IoError, Problem, Result};
+use crate::error::{Check, Problem, Result};
 #[cfg(feature = "hdf5")]
 use crate::mat73;
 use crate::options::{Content, Loaded, ReadOptions, WriteOptions};
-use crate::output::write_file;
-use crate::store::{MAX_BYTES, Store};
+use crate::output::{check_space, write_file};
+use crate::source::Source;
+use crate::store::Store;
 use crate::table::Table;
 use crate::{mannheim, map_arrays, mat5, mat5_write, npz, readings_arrays, table_write};
 
@@ -73,16 +73,18 @@ pub(crate) enum Want {
 /// Reads a map or readings, whichever the file holds.
 pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<Content>> {
     let path = path.as_ref();
-    let bytes = contents(path)?;
-    let parsed = detect(path, &bytes).and_then(|f| parse(f, &bytes, options, Want::Either));
+    let mut source = Source::open(path)?;
+    let format = source.format(path);
+    let parsed = format.and_then(|f| parse(f, &mut source, options, Want::Either));
     parsed.map_err(|problem| problem.in_file(path))
 }
 
 /// Reads a map. A table becomes a map with the cells it does not list left unknown.
 pub fn read_map(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<RadioMap>> {
     let path = path.as_ref();
-    let bytes = contents(path)?;
-    let parsed = detect(path, &bytes).and_then(|f| parse(f, &bytes, options, Want::Map));
+    let mut source = Source::open(path)?;
+    let format = source.format(path);
+    let parsed = format.and_then(|f| parse(f, &mut source, options, Want::Map));
     match parsed.map_err(|problem| problem.in_file(path))? {
         Loaded { value: Content::Map(value), warnings } => Ok(Loaded { value, warnings }),
         _ => Err(Problem::new(READINGS_INSTEAD).in_file(path)),
@@ -92,8 +94,9 @@ pub fn read_map(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<
 /// Reads readings.
 pub fn read_readings(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<Readings>> {
     let path = path.as_ref();
-    let bytes = contents(path)?;
-    let parsed = detect(path, &bytes).and_then(|f| parse(f, &bytes, options, Want::Readings));
+    let mut source = Source::open(path)?;
+    let format = source.format(path);
+    let parsed = format.and_then(|f| parse(f, &mut source, options, Want::Readings));
     match parsed.map_err(|problem| problem.in_file(path))? {
         Loaded { value: Content::Readings(value), warnings } => Ok(Loaded { value, warnings }),
         _ => Err(Problem::new(MAP_INSTEAD).in_file(path)),
@@ -106,10 +109,11 @@ pub fn write_map(path: impl AsRef<Path>, map: &RadioMap, options: &WriteOptions)
     match Format::of_output(path)? {
         Format::Npz => {
             let fields = map_arrays::fields(map, options.dense);
+            check_space(path, npz::length(&fields))?;
             write_file(path, options.force, |out| npz::write(&fields, out))
         }
         Format::Mat5 | Format::Mat73 => {
-            let fields = mat5_write::map_fields(map, options.dense);
+            let fields = map_arrays::fields(map, options.dense);
             mat5_write::check(&fields).map_err(|p| p.in_target(path))?;
             write_file(path, options.force, |out| mat5_write::write(&fields, out))
         }
@@ -146,23 +150,6 @@ fn extension(path: &Path) -> String {
     path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
-pub(crate) fn contents(path: &Path) -> Result<Vec<u8>> {
-    let open = |source| IoError::Open { path: path.to_owned(), source };
-    let file = File::open(path).map_err(open)?;
-    if file.metadata().map_err(open)?.is_dir() {
-        return Err(Problem::new("is a folder, expected a file").in_file(path));
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|source| IoError::Read { path: path.to_owned(), source })?;
-    if bytes.len() > MAX_BYTES {
-        return Err(Problem::new(format!("more than {MAX_BYTES} bytes, the most that is read"))
-            .in_file(path));
-    }
-    Ok(bytes)
-}
-
 /// The format, by the first bytes; the name only tells what was meant when they say nothing.
 pub(crate) fn detect(path: &Path, bytes: &[u8]) -> Check<Format> {
     if bytes.is_empty() {
@@ -194,16 +181,16 @@ pub(crate) fn detect(path: &Path, bytes: &[u8]) -> Check<Format> {
     Err(Problem::new(format!("is not what its name says or is damaged, expected {expected}")))
 }
 
-/// Reads from bytes in memory.
+/// Reads from an open file.
 pub(crate) fn parse(
     format: Format,
-    bytes: &[u8],
+    source: &mut Source,
     options: &ReadOptions,
     want: Want,
 ) -> Check<Loaded<Content>> {
     let mut warnings = Vec::new();
     if format == Format::Csv {
-        let table = Table::read(bytes, options, &mut warnings)?;
+        let table = Table::read(source.bytes(), options, &mut warnings)?;
         let is_map = match want {
             Want::Either => table.covers_grid(),
             Want::Map => true,
@@ -219,17 +206,18 @@ pub(crate) fn parse(
         if want == Want::Map {
             return Err(Problem::new(READINGS_INSTEAD));
         }
-        let readings = mannheim::readings(bytes, options, &mut warnings)?;
+        let readings = mannheim::readings(source.stream()?, options, &mut warnings)?;
         return Ok(Loaded { value: Content::Readings(readings), warnings });
     }
-    let mut store = open_store(format, bytes)?;
+    let mut store = source.store(format)?;
     let value = from_arrays(store.as_mut(), options, want, &mut warnings)?;
     Ok(Loaded { value, warnings })
 }
 
+/// The arrays of bytes in memory.
 pub(crate) fn open_store<'a>(format: Format, bytes: &'a [u8]) -> Check<Box<dyn Store + 'a>> {
     match format {
-        Format::Npz => Ok(Box::new(npz::Npz::open(bytes)?)),
+        Format::Npz => Ok(Box::new(npz::Npz::open(Cursor::new(bytes))?)),
         Format::Mat5 => Ok(Box::new(mat5::Mat5::open(bytes)?)),
         #[cfg(feature = "hdf5")]
         Format::Mat73 => Ok(Box::new(mat73::Mat73::open(bytes)?)),

@@ -3,14 +3,20 @@
 mod authors;
 mod columns;
 mod error;
+mod field;
 mod format;
+mod large_map;
+mod large_power;
 mod lines;
 pub mod mannheim;
 mod map_arrays;
+mod map_writer;
 mod mat5;
 mod mat5_write;
 #[cfg(feature = "hdf5")]
 mod mat73;
+mod mat_text;
+mod memory;
 mod npy;
 mod npz;
 mod number;
@@ -19,13 +25,22 @@ mod output;
 pub mod picture;
 pub mod radiogat;
 mod readings_arrays;
+mod slab;
+mod source;
 mod store;
+mod stored_map;
 mod summary;
 mod table;
 mod table_write;
+mod zip_layout;
 
 pub use error::{IoError, Result};
+pub use field::{Field, FieldData};
 pub use format::{Format, read, read_map, read_readings, write_map, write_readings};
+pub use map_writer::{Element, MapLayout, MapWriter};
 pub use options::{Content, Loaded, ReadOptions, Unit, WriteOptions};
-pub use output::{abandon_writes, check_output, write_bytes};
+pub use output::{
+    abandon_writes, check_output, check_output_is_not_input, try_abandon_writes, write_bytes,
+};
+pub use stored_map::{MapFile, Strips};
 pub use summary::{ArraySummary, Kind, QuantiserSummary, Summary, inspect};

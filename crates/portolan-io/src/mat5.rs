@@ -8,8 +8,9 @@ use flate2::read::ZlibDecoder;
 use ndarray::ArrayD;
 
 use crate::error::{Check, Problem, quoted};
+use crate::mat_text;
 use crate::number::Kind;
-use crate::store::{Entry, MAX_EXPANSION, Store, arrange, count_elements};
+use crate::store::{Entry, MAX_EXPANSION, Store, arrange, count_elements, reserve};
 
 const HEADER: usize = 128;
 const MATRIX: u32 = 14;
@@ -175,15 +176,35 @@ impl Store for Mat5<'_> {
         if length > (place.end - place.start).saturating_mul(expansion) {
             return Err(wrong(format!("{length} bytes cannot come out of this file")));
         }
-        let mut values = Vec::new();
-        values
-            .try_reserve_exact(count)
-            .map_err(|_| wrong(format!("{count} elements do not fit the memory")))?;
+        let mut values = reserve(name, count, 2, "save it as .npz, which is read in parts")?;
         match inline {
             Some(data) => kind.decode(self.big_endian, &data[..size], &mut values),
             None => elements.numbers(kind, length, &mut values).map_err(broken)?,
         }
         arrange(name, &variable.shape, true, values)
+    }
+
+    fn load_text(&mut self, index: usize) -> Check<Vec<String>> {
+        let name = &self.entries[index].name;
+        let wrong = |what: String| Problem::new(format!("array {}: {what}", quoted(name)));
+        let broken = |error: io::Error| wrong(format!("damaged: {error}"));
+        let (variable, mut elements) = self
+            .variable(self.places[index])
+            .map_err(broken)?
+            .filter(|(variable, _)| variable.class == "char")
+            .ok_or_else(|| wrong("expected text".to_owned()))?;
+        let (kind, data) = elements.typed(mat_text::MOST_BYTES).map_err(broken)?;
+        let units: Vec<u16> = match kind {
+            16 => String::from_utf8_lossy(&data).encode_utf16().collect(),
+            1 | 2 => data.iter().map(|&letter| u16::from(letter)).collect(),
+            4 | 17 => {
+                let (units, _) = data.as_chunks::<2>();
+                let unit = if self.big_endian { u16::from_be_bytes } else { u16::from_le_bytes };
+                units.iter().map(|bytes| unit(*bytes)).collect()
+            }
+            _ => return Err(wrong(format!("elements of type {kind}, expected text"))),
+        };
+        mat_text::decode(name, &units, &variable.shape)
     }
 
     fn bands_first(&self) -> bool {
@@ -226,9 +247,14 @@ impl Elements<'_> {
 
     /// The bytes of an element that may have at most `most`.
     fn small(&mut self, most: usize) -> io::Result<Vec<u8>> {
-        let (_, size, inline) = self.tag()?;
+        self.typed(most).map(|(_, data)| data)
+    }
+
+    /// The type and the bytes of an element that may have at most `most`.
+    fn typed(&mut self, most: usize) -> io::Result<(u32, Vec<u8>)> {
+        let (kind, size, inline) = self.tag()?;
         if let Some(data) = inline {
-            return Ok(data[..size].to_vec());
+            return Ok((kind, data[..size].to_vec()));
         }
         if size > most {
             return Err(invalid("an element is longer than it can be"));
@@ -236,7 +262,7 @@ impl Elements<'_> {
         let mut data = vec![0; size.next_multiple_of(8)];
         self.source.read_exact(&mut data)?;
         data.truncate(size);
-        Ok(data)
+        Ok((kind, data))
     }
 
     fn numbers(&mut self, kind: Kind, length: usize, values: &mut Vec<f64>) -> io::Result<()> {

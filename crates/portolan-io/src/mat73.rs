@@ -1,14 +1,13 @@
 //! MATLAB files of version 7.3, which are HDF5 files whose axes stand in reverse order.
 
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
-use std::sync::Once;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hdf5_pure::{DType, File};
 use ndarray::ArrayD;
 
 use crate::error::{Check, Problem, quoted};
 use crate::store::{Entry, MAX_EXPANSION, Store, arrange, count_elements};
+use crate::{mat_text, memory};
 
 /// The variables of a MATLAB 7.3 file that lies in memory.
 pub(crate) struct Mat73 {
@@ -49,27 +48,10 @@ fn list(file: &File) -> Result<Vec<Entry>, hdf5_pure::Error> {
     Ok(entries)
 }
 
-thread_local! {
-    /// Whether a panic on this thread is caught by us and told as an error.
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
-}
-
 /// Runs the HDF5 reader. It reports damage as errors; should a hostile file still make it panic,
-/// that too becomes an error, and nothing but that error is told.
+/// that too becomes an error.
 fn guarded<T>(read: impl FnOnce() -> Result<T, hdf5_pure::Error>) -> Result<T, String> {
-    static QUIET: Once = Once::new();
-    QUIET.call_once(|| {
-        let told = take_hook();
-        set_hook(Box::new(move |panic| {
-            if !GUARDED.get() {
-                told(panic);
-            }
-        }));
-    });
-    GUARDED.set(true);
-    let outcome = catch_unwind(AssertUnwindSafe(read));
-    GUARDED.set(false);
-    match outcome {
+    match catch_unwind(AssertUnwindSafe(read)) {
         Ok(outcome) => outcome.map_err(|error| quoted(&error.to_string())),
         Err(_) => Err("its structure makes no sense".to_owned()),
     }
@@ -87,6 +69,8 @@ impl Store for Mat73 {
         if count > self.file_length.saturating_mul(MAX_EXPANSION) {
             return Err(wrong(format!("{count} elements cannot come out of this file")));
         }
+        let bytes = (count as u64).saturating_mul(2 * size_of::<f64>() as u64);
+        memory::check(&format!("array {}", quoted(name)), bytes, "save it as .npz")?;
         let values = guarded(|| {
             let dataset = self.file.root().dataset(name)?;
             let numeric = matches!(
@@ -111,6 +95,24 @@ impl Store for Mat73 {
         }
     }
 
+    fn load_text(&mut self, index: usize) -> Check<Vec<String>> {
+        let Entry { name, shape, .. } = &self.entries[index];
+        let wrong = |what: String| Problem::new(format!("array {}: {what}", quoted(name)));
+        if count_elements(name, shape)? > mat_text::MOST_BYTES / 2 {
+            return Err(wrong(format!("shape {shape:?}, expected short texts")));
+        }
+        let units = guarded(|| {
+            let dataset = self.file.root().dataset(name)?;
+            let text = matches!(dataset.dtype()?, DType::U16);
+            if text { dataset.read_u16().map(Some) } else { Ok(None) }
+        });
+        match units {
+            Ok(Some(units)) => mat_text::decode(name, &units, shape),
+            Ok(None) => Err(wrong("expected text".to_owned())),
+            Err(error) => Err(wrong(format!("damaged: {error}"))),
+        }
+    }
+
     fn bands_first(&self) -> bool {
         false
     }
@@ -124,6 +126,5 @@ mod tests {
     fn a_panic_of_the_reader_is_an_error() {
         let outcome = guarded::<()>(|| panic!("a hostile file"));
         assert!(outcome.unwrap_err().contains("makes no sense"));
-        assert!(!GUARDED.get());
     }
 }

@@ -3,8 +3,8 @@
 use std::io::{self, Read, Write};
 
 use crate::error::{Check, Problem, quoted};
+use crate::field::{Field, FieldData};
 use crate::number::Kind;
-use crate::store::{Field, FieldData};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
@@ -83,6 +83,45 @@ impl Header {
         };
         Some((kind, big_endian))
     }
+
+    /// The kind of text; `None` where it is none.
+    pub fn text(&self) -> Option<Text> {
+        let (order, letters) = self.descr.split_at_checked(1)?;
+        let (kind, width) = letters.split_at_checked(1)?;
+        let width = width.parse().ok()?;
+        match kind {
+            "U" => Some(Text { width, size: 4, big_endian: order == ">" }),
+            "S" => Some(Text { width, size: 1, big_endian: false }),
+            _ => None,
+        }
+    }
+}
+
+/// Texts of a fixed number of characters: NumPy's `U` (4 bytes each) or `S` (1 byte each).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Text {
+    pub width: usize,
+    pub size: usize,
+    pub big_endian: bool,
+}
+
+impl Text {
+    /// One text; NumPy fills it up with zeros. What is no character becomes U+FFFD.
+    pub fn decode(self, bytes: &[u8]) -> String {
+        if self.size == 1 {
+            return String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned();
+        }
+        let (letters, _) = bytes.as_chunks::<4>();
+        let letter = |bytes: &[u8; 4]| {
+            let number = match self.big_endian {
+                true => u32::from_be_bytes(*bytes),
+                false => u32::from_le_bytes(*bytes),
+            };
+            char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER)
+        };
+        let text: String = letters.iter().map(letter).collect();
+        text.trim_end_matches('\0').to_owned()
+    }
 }
 
 /// The three entries of a header, which is a Python dictionary.
@@ -135,33 +174,64 @@ fn side(text: &str) -> Option<usize> {
     text.strip_suffix('L').unwrap_or(text).parse().ok()
 }
 
-/// Writes one array, header and elements.
-pub(crate) fn write(field: &Field<'_>, out: &mut impl Write) -> io::Result<()> {
-    let descr = match &field.data {
-        FieldData::Real(_) => "<f8",
-        FieldData::Whole(_) => "<i8",
-        FieldData::Byte(_) => "|u1",
-    };
-    let mut sides: String = field.shape().iter().map(|side| format!("{side}, ")).collect();
-    if field.shape().len() > 1 {
+/// NumPy's name of a field's element type and the bytes of one element.
+fn element(field: &Field<'_>) -> (String, usize) {
+    match &field.data {
+        FieldData::Real(_) => ("<f8".into(), 8),
+        FieldData::Real32(_) => ("<f4".into(), 4),
+        FieldData::Whole(_) => ("<i8".into(), 8),
+        FieldData::Byte(_) => ("|u1".into(), 1),
+        FieldData::Truth(_) => ("|b1".into(), 1),
+        FieldData::Text(_) => {
+            let width = field.width();
+            (format!("<U{width}"), 4 * width)
+        }
+    }
+}
+
+/// The bytes that [`write`] makes of a field.
+pub(crate) fn length(field: &Field<'_>) -> io::Result<u64> {
+    let (descr, size) = element(field);
+    let header = header(&descr, field.shape())?.len() as u64;
+    let count: usize = field.shape().iter().product();
+    Ok(header + count as u64 * size as u64)
+}
+
+/// What stands before the elements of a row-major array.
+pub(crate) fn header(descr: &str, shape: &[usize]) -> io::Result<Vec<u8>> {
+    let mut sides: String = shape.iter().map(|side| format!("{side}, ")).collect();
+    if shape.len() > 1 {
         sides.truncate(sides.len() - 2);
     }
     let sides = sides.trim_end();
-    let mut header =
-        format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({sides}), }}");
+    let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({sides}), }}");
     // NumPy aligns the elements to 64 bytes: 10 before the header, a newline after it.
-    let padding = (64 - (header.len() + 11) % 64) % 64;
-    header.push_str(&" ".repeat(padding));
-    header.push('\n');
-    let length = u16::try_from(header.len()).map_err(io::Error::other)?;
-    out.write_all(MAGIC)?;
-    out.write_all(&[1, 0])?;
-    out.write_all(&length.to_le_bytes())?;
-    out.write_all(header.as_bytes())?;
+    let padding = (64 - (text.len() + 11) % 64) % 64;
+    text.push_str(&" ".repeat(padding));
+    text.push('\n');
+    let length = u16::try_from(text.len()).map_err(io::Error::other)?;
+    Ok([&MAGIC[..], &[1, 0], &length.to_le_bytes(), text.as_bytes()].concat())
+}
+
+/// Writes one array, header and elements.
+pub(crate) fn write(field: &Field<'_>, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(&header(&element(field).0, field.shape())?)?;
     match &field.data {
         FieldData::Real(values) => write_numbers(values.iter().map(|v| v.to_le_bytes()), out),
+        FieldData::Real32(values) => write_numbers(values.iter().map(|v| v.to_le_bytes()), out),
         FieldData::Whole(values) => write_numbers(values.iter().map(|v| v.to_le_bytes()), out),
         FieldData::Byte(values) => write_numbers(values.iter().map(|v| [*v]), out),
+        FieldData::Truth(values) => write_numbers(values.iter().map(|v| [u8::from(*v)]), out),
+        FieldData::Text(texts) => {
+            let width = field.width();
+            let padded = |text: &'_ String| {
+                let zeros = std::iter::repeat('\0');
+                let letters: Vec<char> = text.chars().chain(zeros).take(width).collect();
+                letters
+            };
+            let letters = texts.iter().flat_map(padded);
+            write_numbers(letters.map(|letter| (letter as u32).to_le_bytes()), out)
+        }
     }
 }
 
@@ -221,6 +291,25 @@ mod tests {
             assert_eq!(header.length % 64, 0);
             assert_eq!(header.number(), Some((Kind::F64, false)));
             assert_eq!(bytes.len(), header.length + 8 * shape.iter().product::<usize>());
+        }
+    }
+
+    #[test]
+    fn texts_in_both_widths_and_byte_orders() {
+        let header = |descr: &str| Header {
+            descr: descr.into(),
+            column_major: false,
+            shape: vec![],
+            length: 0,
+        };
+        let wide = header("<U3").text().unwrap();
+        assert_eq!((wide.width, wide.size), (3, 4));
+        assert_eq!(wide.decode(b"d\0\0\0B\0\0\0\0\0\0\0"), "dB");
+        assert_eq!(wide.decode(b"\xff\xff\xff\xff"), "\u{fffd}");
+        assert_eq!(header(">U1").text().unwrap().decode(b"\0\0\0d"), "d");
+        assert_eq!(header("|S4").text().unwrap().decode(b"dBm\0"), "dBm");
+        for descr in ["", "<", "<U", "<Ux", "<f8", "structured", "\u{e4}\u{f6}"] {
+            assert_eq!(header(descr).text(), None, "{descr}");
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use tempfile::Builder;
+use tempfile::{Builder, NamedTempFile};
 
 use crate::error::{IoError, Problem, Result};
+use crate::memory::shown_bytes;
 
 /// The temporary files that are being filled.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -24,6 +25,17 @@ pub fn abandon_writes() -> impl Sized {
     files
 }
 
+/// The same for a process that cannot wait: `None` where another thread is just naming a file.
+pub fn try_abandon_writes() -> Option<impl Sized> {
+    let mut files = match UNFINISHED.try_lock() {
+        Ok(files) => files,
+        Err(TryLockError::Poisoned(files)) => files.into_inner(),
+        Err(TryLockError::WouldBlock) => return None,
+    };
+    remove_all(&mut files);
+    Some(files)
+}
+
 fn remove_all(files: &mut Vec<PathBuf>) {
     for file in files.drain(..) {
         // It may have failed by itself in the meantime.
@@ -31,8 +43,18 @@ fn remove_all(files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Refuses an output that exists (unless `force`), whose folder does not, or that is no file.
+/// Refuses an output that exists (unless `force`), whose folder does not or may not be written to,
+/// or that is no file. Nothing is left in the folder.
 pub fn check_output(path: &Path, force: bool) -> Result<()> {
+    check_name(path, force)?;
+    // Permissions say little: a folder may be on a disk that takes nothing, or belong to the system.
+    Part::begin(path).map(drop).map_err(|error| {
+        let problem = format!("its folder cannot be written to: {error}");
+        Problem::new(problem).in_target(path)
+    })
+}
+
+fn check_name(path: &Path, force: bool) -> Result<()> {
     if path.is_dir() {
         return Err(Problem::new("it is a folder, expected a file name").in_target(path));
     }
@@ -43,10 +65,64 @@ pub fn check_output(path: &Path, force: bool) -> Result<()> {
     if !folder(path).is_dir() {
         return Err(Problem::new("its folder does not exist").in_target(path));
     }
-    if !force && path.symlink_metadata().is_ok() {
-        return Err(IoError::Exists { path: path.to_owned() });
+    match path.symlink_metadata() {
+        Ok(_) if !force => Err(IoError::Exists { path: path.to_owned() }),
+        Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
+            Err(Problem::new(format!("its name cannot be used: {error}")).in_target(path))
+        }
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// Refuses an output that is one of the inputs, by whatever name: no `--force` replaces what is
+/// being read.
+pub fn check_output_is_not_input(output: &Path, inputs: &[&Path]) -> Result<()> {
+    match inputs.iter().find(|input| is_same_file(output, input)) {
+        Some(input) => {
+            let input = input.display();
+            let problem = format!("it is the input {input}: choose another name");
+            Err(Problem::new(problem).in_target(output))
+        }
+        None => Ok(()),
+    }
+}
+
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    #[cfg(unix)]
+    if let (Ok(a), Ok(b)) = (a.metadata(), b.metadata()) {
+        use std::os::unix::fs::MetadataExt;
+        return (a.dev(), a.ino()) == (b.dev(), b.ino());
+    }
+    match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}
+
+/// Refuses an output that is known to need more room than its disk has.
+pub(crate) fn check_space(path: &Path, bytes: io::Result<u64>) -> Result<()> {
+    let bytes = bytes.map_err(|source| IoError::Write { path: path.to_owned(), source })?;
+    match free_space(folder(path)) {
+        Some(free) if bytes > free => {
+            let (bytes, free) = (shown_bytes(bytes), shown_bytes(free));
+            Err(Problem::new(format!("it takes {bytes}, {free} are free there")).in_target(path))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Bytes that may still be written to a folder's disk; `None` where that is not known.
+fn free_space(folder: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    {
+        let found = rustix::fs::statvfs(folder).ok()?;
+        found.f_bavail.checked_mul(found.f_frsize)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        None
+    }
 }
 
 /// Writes finished bytes, a picture say.
@@ -60,35 +136,59 @@ pub(crate) fn write_file(
     force: bool,
     fill: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
 ) -> Result<()> {
-    check_output(path, force)?;
+    check_name(path, force)?;
     let failed = |source| IoError::Write { path: path.to_owned(), source };
-    let mut builder = Builder::new();
-    builder.prefix(".portolan-").suffix(".part");
-    #[cfg(unix)]
-    {
-        // Temporary files are private by default; an output is as readable as any other file.
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let temporary = {
-        let mut files = unfinished();
-        let temporary = builder.tempfile_in(folder(path)).map_err(failed)?;
-        files.push(temporary.path().to_owned());
-        temporary
-    };
-    let _listed = Listed(temporary.path().to_owned());
-    let mut out = BufWriter::with_capacity(1 << 16, temporary.as_file());
+    let part = Part::begin(path).map_err(failed)?;
+    let mut out = BufWriter::with_capacity(1 << 16, part.file());
     fill(&mut out).and_then(|()| out.flush()).map_err(failed)?;
     drop(out);
-    temporary.as_file().sync_all().map_err(failed)?;
-    let _naming = unfinished();
-    let renamed = if force { temporary.persist(path) } else { temporary.persist_noclobber(path) };
-    match renamed {
-        Ok(_) => Ok(()),
-        Err(error) if !force && error.error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(IoError::Exists { path: path.to_owned() })
+    part.finish(path, force)
+}
+
+/// A file that is being filled beside its name; removed unless it is finished.
+pub(crate) struct Part {
+    temporary: NamedTempFile,
+    _listed: Listed,
+}
+
+impl Part {
+    /// A new file in the output's folder.
+    pub fn begin(path: &Path) -> io::Result<Self> {
+        let mut builder = Builder::new();
+        builder.prefix(".portolan-").suffix(".part");
+        #[cfg(unix)]
+        {
+            // Temporary files are private by default; an output is as readable as any other file.
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
-        Err(error) => Err(failed(error.error)),
+        let mut files = unfinished();
+        let temporary = builder.tempfile_in(folder(path))?;
+        files.push(temporary.path().to_owned());
+        let _listed = Listed(temporary.path().to_owned());
+        Ok(Self { temporary, _listed })
+    }
+
+    pub fn file(&self) -> &File {
+        self.temporary.as_file()
+    }
+
+    /// Gives the file its name once everything is on disk.
+    pub fn finish(self, path: &Path, force: bool) -> Result<()> {
+        let failed = |source| IoError::Write { path: path.to_owned(), source };
+        let Self { temporary, _listed } = self;
+        temporary.as_file().sync_all().map_err(failed)?;
+        let naming = unfinished();
+        let renamed =
+            if force { temporary.persist(path) } else { temporary.persist_noclobber(path) };
+        drop(naming);
+        match renamed {
+            Ok(_) => Ok(()),
+            Err(error) if !force && error.error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(IoError::Exists { path: path.to_owned() })
+            }
+            Err(error) => Err(failed(error.error)),
+        }
     }
 }
 
@@ -160,6 +260,58 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert!(check_output(&folder.path().join("no/where.npz"), true).unwrap_err().is_input());
         assert!(check_output(folder.path(), true).unwrap_err().is_input());
+    }
+
+    #[test]
+    fn an_output_is_never_the_input() {
+        let folder = tempfile::tempdir().unwrap();
+        let [input, other] = ["map.npz", "other.npz"].map(|name| folder.path().join(name));
+        std::fs::write(&input, b"one").unwrap();
+        let same = folder.path().join(".").join("map.npz");
+        let error = check_output_is_not_input(&same, &[&other, &input]).unwrap_err();
+        assert!(error.is_input() && error.to_string().contains("it is the input"), "{error}");
+        check_output_is_not_input(&other, &[&input]).unwrap();
+        check_output_is_not_input(&other, &[&other]).unwrap();
+        std::fs::write(&other, b"one").unwrap();
+        check_output_is_not_input(&other, &[&input]).unwrap();
+        #[cfg(unix)]
+        {
+            let [link, twin] = ["link.npz", "twin.npz"].map(|name| folder.path().join(name));
+            std::os::unix::fs::symlink(&input, &link).unwrap();
+            std::fs::hard_link(&input, &twin).unwrap();
+            for name in [&link, &twin] {
+                assert!(check_output_is_not_input(name, &[&input]).is_err(), "{name:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn checking_an_output_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        check_output(&folder.path().join("map.npz"), false).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(!unfinished().iter().any(|file| file.starts_with(folder.path())));
+        let long = folder.path().join("x".repeat(300));
+        assert!(check_output(&long, false).unwrap_err().is_input());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_folder_that_takes_no_files_is_found_before_the_work() {
+        // Even root cannot make a file there.
+        let error = check_output(Path::new("/proc/map.npz"), true).unwrap_err();
+        let text = error.to_string();
+        assert!(error.is_input() && text.contains("folder cannot be written to"), "{text}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_full_disk_is_found_before_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("map.npz");
+        check_space(&path, Ok(1)).unwrap();
+        let error = check_space(&path, Ok(u64::MAX)).unwrap_err();
+        assert!(error.is_input() && error.to_string().contains("it takes 18.4 EB"), "{error}");
     }
 
     #[cfg(unix)]

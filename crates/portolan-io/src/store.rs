@@ -1,11 +1,13 @@
 //! Named arrays, as npz and mat files keep them, whatever their bytes look like.
 
-use ndarray::{Array2, Array3, ArrayD, CowArray, Ix2, Ix3, IxDyn, ShapeBuilder};
+use ndarray::{Array2, Array3, ArrayD, Ix2, Ix3, IxDyn, ShapeBuilder};
 
 use crate::error::{Check, Problem, quoted};
+pub(crate) use crate::field::{Field, FieldData};
+use crate::memory;
 
-/// The most bytes that any one array may take; beyond it a file is taken to be hostile.
-pub(crate) const MAX_BYTES: usize = 1 << 32;
+/// More elements than any machine can address.
+const MAX_ELEMENTS: usize = 1 << 54;
 
 /// Deflate cannot expand a byte to more than this; a larger claim is a lie.
 pub(crate) const MAX_EXPANSION: usize = 1032;
@@ -24,6 +26,9 @@ pub(crate) trait Store {
 
     /// The array in row-major order.
     fn load(&mut self, index: usize) -> Check<ArrayD<f64>>;
+
+    /// The texts of an array of text, in row-major order.
+    fn load_text(&mut self, index: usize) -> Check<Vec<String>>;
 
     /// True for NumPy's files, where the authors put the band axis first.
     fn bands_first(&self) -> bool;
@@ -47,6 +52,10 @@ impl dyn Store + '_ {
             .ok_or_else(|| Problem::new(format!("array {} is missing: {why}", quoted(name))))
     }
 
+    pub fn find_text(&mut self, name: &str) -> Check<Option<Vec<String>>> {
+        self.position(name).map(|index| self.load_text(index)).transpose()
+    }
+
     /// The names of all arrays, for messages.
     pub fn names(&self) -> String {
         const MOST: usize = 12;
@@ -66,14 +75,26 @@ pub(crate) fn count_elements(name: &str, shape: &[usize]) -> Check<usize> {
     shape
         .iter()
         .try_fold(1usize, |product, &side| product.checked_mul(side))
-        .filter(|&count| count <= MAX_BYTES / size_of::<f64>())
+        .filter(|&count| count <= MAX_ELEMENTS)
         .ok_or_else(|| {
-            let most = MAX_BYTES / size_of::<f64>();
             let name = quoted(name);
             Problem::new(format!(
-                "array {name} claims shape {shape:?}: at most {most} elements fit"
+                "array {name} claims shape {shape:?}: at most {MAX_ELEMENTS} elements fit any memory"
             ))
         })
+}
+
+/// Room for the elements of an array, asked for before it is taken. A copy is made where the file
+/// has the axes in another order.
+pub(crate) fn reserve(name: &str, count: usize, copies: usize, advice: &str) -> Check<Vec<f64>> {
+    let what = format!("array {}", quoted(name));
+    let bytes = (count as u64).saturating_mul(8).saturating_mul(copies as u64);
+    memory::check(&what, bytes, advice)?;
+    let mut values = Vec::new();
+    values
+        .try_reserve_exact(count)
+        .map_err(|_| Problem::new(format!("{what}: {count} elements do not fit the memory")))?;
+    Ok(values)
 }
 
 /// An array from its elements in file order.
@@ -84,12 +105,15 @@ pub(crate) fn arrange(
     values: Vec<f64>,
 ) -> Check<ArrayD<f64>> {
     let found = values.len();
-    ArrayD::from_shape_vec(IxDyn(shape).set_f(column_major), values)
-        .map(|array| array.as_standard_layout().into_owned())
-        .map_err(|_| {
-            let name = quoted(name);
-            Problem::new(format!("array {name} of shape {shape:?} holds {found} elements"))
-        })
+    ArrayD::from_shape_vec(IxDyn(shape).set_f(column_major), values).map(row_major).map_err(|_| {
+        let name = quoted(name);
+        Problem::new(format!("array {name} of shape {shape:?} holds {found} elements"))
+    })
+}
+
+/// The same array with its elements in row-major order; copied only where they are not.
+pub(crate) fn row_major(array: ArrayD<f64>) -> ArrayD<f64> {
+    if array.is_standard_layout() { array } else { array.as_standard_layout().into_owned() }
 }
 
 fn wrong_shape(name: &str, shape: &[usize], expected: &str) -> Problem {
@@ -120,42 +144,5 @@ pub(crate) fn scalar(name: &str, array: ArrayD<f64>) -> Check<f64> {
     match (array.len(), array.first()) {
         (1, Some(&value)) => Ok(value),
         _ => Err(wrong_shape(name, array.shape(), "one number")),
-    }
-}
-
-/// The elements of an array that is to be written.
-#[derive(Debug)]
-pub(crate) enum FieldData<'a> {
-    Real(CowArray<'a, f64, IxDyn>),
-    Whole(ArrayD<i64>),
-    Byte(CowArray<'a, u8, IxDyn>),
-}
-
-/// An array that is to be written.
-#[derive(Debug)]
-pub(crate) struct Field<'a> {
-    pub name: &'static str,
-    pub data: FieldData<'a>,
-}
-
-impl<'a> Field<'a> {
-    pub fn real(name: &'static str, values: CowArray<'a, f64, IxDyn>) -> Self {
-        Self { name, data: FieldData::Real(values) }
-    }
-
-    pub fn vector(name: &'static str, values: &'a [f64]) -> Self {
-        Self::real(name, ndarray::ArrayView1::from(values).into_dyn().into())
-    }
-
-    pub fn scalar(name: &'static str, value: f64) -> Self {
-        Self::real(name, ndarray::arr0(value).into_dyn().into())
-    }
-
-    pub fn shape(&self) -> &[usize] {
-        match &self.data {
-            FieldData::Real(values) => values.shape(),
-            FieldData::Whole(values) => values.shape(),
-            FieldData::Byte(values) => values.shape(),
-        }
     }
 }

@@ -6,8 +6,12 @@ use std::path::Path;
 use portolan::{RadioMap, Readings, Values};
 
 use crate::error::{Problem, Result};
-use crate::format::{Format, Want, contents, detect, open_store, parse};
+use crate::format::{Format, Want, parse};
+use crate::npz::Npz;
 use crate::options::{Content, ReadOptions, Unit};
+use crate::source::Source;
+use crate::store::Entry;
+use crate::{large_map, map_arrays, readings_arrays};
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +29,13 @@ pub struct ArraySummary {
     pub shape: Vec<usize>,
     /// The type of the elements in the file's own words.
     pub element: String,
+}
+
+impl From<&Entry> for ArraySummary {
+    fn from(entry: &Entry) -> Self {
+        let Entry { name, shape, kind } = entry.clone();
+        Self { name, shape, element: kind }
+    }
 }
 
 /// The quantiser of readings in levels.
@@ -68,25 +79,28 @@ pub struct Summary {
 pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Summary> {
     let path = path.as_ref();
     let in_file = |problem: Problem| problem.in_file(path);
-    let bytes = contents(path)?;
-    let format = detect(path, &bytes).map_err(in_file)?;
+    let mut source = Source::open(path)?;
+    let format = source.format(path).map_err(in_file)?;
     let mut arrays = Vec::new();
     let mut known = true;
     if !matches!(format, Format::Csv | Format::Trace) {
-        let store = open_store(format, &bytes).map_err(in_file)?;
-        known = crate::map_arrays::is_map(store.as_ref(), options)
-            || crate::readings_arrays::is_readings(store.as_ref());
-        arrays.extend(store.entries().iter().map(|entry| ArraySummary {
-            name: entry.name.clone(),
-            shape: entry.shape.clone(),
-            element: entry.kind.clone(),
-        }));
+        let store = source.store(format).map_err(in_file)?;
+        known = map_arrays::is_map(store.as_ref(), options)
+            || readings_arrays::is_readings(store.as_ref());
+        arrays.extend(store.entries().iter().map(ArraySummary::from));
         // Nothing to name with --var: such a file is refused as every other command refuses it.
         known |= arrays.is_empty();
     }
     let mut summary = Summary::of_arrays(format, arrays);
+    if known && format == Format::Npz {
+        let mut npz = Npz::open(source.stream().map_err(in_file)?).map_err(in_file)?;
+        if large_map::is_large(&npz) && map_arrays::is_map(&npz, options) {
+            large_map::describe(&mut npz, options, &mut summary).map_err(in_file)?;
+            return Ok(summary);
+        }
+    }
     if known {
-        let loaded = parse(format, &bytes, options, Want::Either).map_err(in_file)?;
+        let loaded = parse(format, &mut source, options, Want::Either).map_err(in_file)?;
         match &loaded.value {
             Content::Map(map) => summary.describe_map(map),
             Content::Readings(readings) => summary.describe_readings(readings),
@@ -97,7 +111,7 @@ pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Summary>
 }
 
 impl Summary {
-    fn of_arrays(format: Format, arrays: Vec<ArraySummary>) -> Self {
+    pub(crate) fn of_arrays(format: Format, arrays: Vec<ArraySummary>) -> Self {
         Self {
             format,
             kind: Kind::Arrays,

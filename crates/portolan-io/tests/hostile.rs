@@ -5,10 +5,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use portolan_io::{ReadOptions, Unit, inspect, read, read_map, read_readings};
+use portolan_io::{IoError, MapFile, ReadOptions, Unit, inspect, read, read_map, read_readings};
 use proptest::prelude::*;
 
-const SEEDS: [&str; 13] = [
+const SEEDS: [&str; 14] = [
+    "types.npz",
     "factored.npz",
     "float32.npz",
     "simulator.npz",
@@ -42,7 +43,7 @@ fn survive(name: &str, bytes: &[u8]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, bytes).unwrap();
-    let check = |error: Option<portolan_io::IoError>| {
+    let check = |error: Option<IoError>| {
         if let Some(error) = error {
             assert!(error.is_input(), "{error}");
             let text = error.to_string();
@@ -56,6 +57,26 @@ fn survive(name: &str, bytes: &[u8]) {
         check(read_map(&path, &options).err());
         check(read_readings(&path, &options).err());
         check(inspect(&path, &options).err());
+    }
+    match MapFile::open(&path) {
+        Ok(file) => in_parts(file, check),
+        Err(error) => check(Some(error)),
+    }
+}
+
+/// Every way to read a file in parts.
+fn in_parts(mut file: MapFile, check: impl Fn(Option<IoError>)) {
+    let (rows, cols, bands) = file.shape();
+    for array in file.arrays() {
+        let name = &array.name;
+        check(file.load(name).err());
+        check(file.load_text(name).err());
+        check(file.read_rows(name, 0..rows.min(9), 0..cols.min(9), 0..bands.min(9)).err());
+        check(file.read_rows(name, rows / 2..rows, cols / 2..cols, bands / 2..bands).err());
+        match file.strips(name, 100) {
+            Ok(strips) => strips.take(50).for_each(|strip| check(strip.err())),
+            Err(error) => check(Some(error)),
+        }
     }
 }
 
@@ -181,6 +202,36 @@ fn a_deflated_bomb_is_refused_by_its_shape() {
     archive.write_all(&npy).unwrap();
     let message = refused("a.npz", &archive.finish().unwrap().into_inner());
     assert!(message.contains("expected 32 for shape [2, 2]"), "{message}");
+}
+
+#[test]
+fn sizes_that_lie_are_refused_in_parts_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.npz");
+    for shape in ["(20000, 20000)", "(0, 4611686018427387904, 2)", "(1000000000, 1000000000)"] {
+        let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n");
+        std::fs::write(&path, npz(&header, &[0; 64], None)).unwrap();
+        let Ok(mut file) = MapFile::open(&path) else { continue };
+        let (rows, cols, bands) = file.shape();
+        assert!(file.read_rows("map", 0..rows, 0..cols, 0..bands).unwrap_err().is_input());
+        assert!(file.strips("map", 1 << 20).is_err_and(|error| error.is_input()));
+    }
+    let text = |width: &str, shape: &str| {
+        let header =
+            format!("{{'descr': '<U{width}', 'fortran_order': False, 'shape': {shape}, }}\n");
+        let bytes = npz(&header, &[0; 64], None);
+        std::fs::write(&path, bytes).unwrap();
+        MapFile::open(&path).unwrap().load_text("map")
+    };
+    assert_eq!(text("8", "(2, 1)").unwrap().unwrap(), ["", ""]);
+    for (width, shape) in [
+        ("0", "(1000000000000, 1)"),
+        ("9", "(2, 1)"),
+        ("1000000000000000000", "(2, 1)"),
+        ("99999999999999999999999", "(2, 1)"),
+    ] {
+        assert!(text(width, shape).unwrap_err().is_input(), "{width} {shape}");
+    }
 }
 
 #[test]

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use ndarray::Array3;
 use portolan::quantiser::MISSING_LEVEL;
 use portolan::{Cell, RadioMap, Readings, Values};
-use portolan_io::{Content, Kind, ReadOptions, Unit, inspect, read, read_map, read_readings};
+use portolan_io::{
+    Content, Element, Kind, MapLayout, MapWriter, ReadOptions, Unit, inspect, read, read_map,
+    read_readings,
+};
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -89,6 +92,26 @@ fn numpy_maps() {
     assert_eq!(*mismatch.value.to_dense(), power());
     assert!(mismatch.warnings[0].contains("only 'map' is used"), "{:?}", mismatch.warnings);
     assert_factored("simulator.npz", &map("simulator.npz"));
+}
+
+#[test]
+fn an_array_named_t_says_how_its_axes_were_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.npz");
+    let layout =
+        MapLayout { rows: 2, cols: 3, bands: 4, arrays: vec!["T"], element: Element::Float64 };
+    let mut writer = MapWriter::create(&path, &layout, &[], false).unwrap();
+    writer.write_rows("T", Array3::ones((2, 3, 4)).view()).unwrap();
+    writer.finish().unwrap();
+    let loaded = read_map(&path, &options()).unwrap();
+    assert_eq!(loaded.value.to_dense().dim(), (3, 4, 2));
+    let [note] = &loaded.warnings[..] else { panic!("{:?}", loaded.warnings) };
+    assert!(note.contains("bands x rows x cols") && note.contains("--var T"), "{note}");
+    let named = ReadOptions { var: Some("T".into()), ..options() };
+    let loaded = read_map(&path, &named).unwrap();
+    assert_eq!((loaded.value.to_dense().dim(), loaded.warnings.len()), ((2, 3, 4), 0));
+    // Where factors decide, nothing needs to be said.
+    assert!(read_map(data("simulator.npz"), &options()).unwrap().warnings.is_empty());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use ndarray::{Array2, Array3};
 use portolan::{Cell, Exponent, Factors, Grid, Quantiser, RadioMap, Readings, Values};
 use portolan_io::{
-    Content, ReadOptions, Unit, WriteOptions, read, read_map, read_readings, write_map,
+    Content, ReadOptions, Unit, WriteOptions, inspect, read, read_map, read_readings, write_map,
     write_readings,
 };
 use proptest::prelude::*;
@@ -194,6 +194,21 @@ fn the_bytes_depend_on_the_content_alone() {
         }
         assert_eq!(std::fs::read(&paths[0]).unwrap(), std::fs::read(&paths[1]).unwrap());
     }
+}
+
+/// An estimate in .mat was once written under the authors' name for the truth.
+#[test]
+fn matlab_files_have_the_names_of_npz() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = |name: &str| -> Vec<(String, Vec<usize>)> {
+        let path = folder.path().join(name);
+        write_map(&path, &factored(4, 5, 6, 3, 2), &WriteOptions::default()).unwrap();
+        let arrays = inspect(&path, &ReadOptions::default()).unwrap().arrays;
+        arrays.into_iter().take(3).map(|array| (array.name, array.shape)).collect()
+    };
+    let expected = [("map", vec![5, 6, 3]), ("slf", vec![2, 5, 6]), ("psd", vec![2, 3])];
+    assert_eq!(names("m.mat"), expected.clone().map(|(name, shape)| (name.to_owned(), shape)));
+    assert_eq!(names("m.npz"), names("again.mat"));
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod demo;
 mod emitters;
 mod formats;
 mod npz;
+mod out_of_memory;
 mod reproduce;
 mod same_bytes;
 mod signals;

@@ -12,6 +12,7 @@ mod tests;
 mod trace;
 
 use std::fs::File;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
 use ndarray::Array2;
@@ -21,7 +22,7 @@ use crate::error::{Check, IoError, Problem, Result, shown};
 use crate::options::{ReadOptions, Unit};
 use crate::readings_arrays::warn_merged;
 
-pub(crate) use source::is_trace;
+pub(crate) use source::{is_trace, is_trace_archive};
 use trace::Medians;
 pub use trace::Place;
 
@@ -82,9 +83,9 @@ pub fn survey(path: impl AsRef<Path>) -> Result<MannheimSurvey> {
     Ok(MannheimSurvey { grid, freq_hz, offline, offline_dbm, online, left_out, scans })
 }
 
-/// Readings of any trace that lies in memory, on the caller's grid.
+/// Readings of any trace, on the caller's grid.
 pub(crate) fn readings(
-    bytes: &[u8],
+    trace: impl Read + Seek,
     options: &ReadOptions,
     warnings: &mut Vec<String>,
 ) -> Check<Readings> {
@@ -94,7 +95,7 @@ pub(crate) fn readings(
     if options.unit == Some(Unit::Linear) {
         return Err(Problem::new("a trace is in dBm: leave out --unit linear"));
     }
-    let (medians, left_out) = source::medians(std::io::Cursor::new(bytes))?.drop_rare();
+    let (medians, left_out) = source::medians(trace)?.drop_rare();
     for (freq, places) in left_out {
         let all = medians.places.len();
         let mhz = freq / 1e6;

@@ -40,14 +40,19 @@ pub(crate) fn is_trace(bytes: &[u8]) -> bool {
         return true;
     }
     if bytes.starts_with(b"PK") {
-        return ZipArchive::new(std::io::Cursor::new(bytes)).is_ok_and(|archive| {
-            !names(&archive).any(|name| name.ends_with(".npy")) && !text_files(&archive).is_empty()
-        });
+        return is_trace_archive(std::io::Cursor::new(bytes));
     }
     let mut lines = bytes.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
     lines
         .find(|line| !line.is_empty() && !line.starts_with(b"#"))
         .is_some_and(|line| line.starts_with(b"t=") && line.contains(&b';'))
+}
+
+/// Whether an archive holds text and no arrays.
+pub(crate) fn is_trace_archive(archive: impl Read + Seek) -> bool {
+    ZipArchive::new(archive).is_ok_and(|archive| {
+        !names(&archive).any(|name| name.ends_with(".npy")) && !text_files(&archive).is_empty()
+    })
 }
 
 fn text_files<S: Read + Seek>(archive: &ZipArchive<S>) -> Vec<usize> {

@@ -205,7 +205,7 @@ fn any_trace_is_read_on_the_callers_grid() {
         ("1.9,0,0", &["-50,100,3"]),
         ("6,6.9,0", &["-60,100,3"]),
     ]);
-    let readings = super::readings(trace.as_bytes(), &options, &mut warnings).unwrap();
+    let readings = super::readings(std::io::Cursor::new(&trace), &options, &mut warnings).unwrap();
     assert_eq!(readings.cells(), [Cell::new(1, 0), Cell::new(3, 3)]);
     assert_eq!(readings.freq_hz(), Some(&[100.0][..]));
     assert!(
@@ -213,7 +213,8 @@ fn any_trace_is_read_on_the_callers_grid() {
         "{warnings:?}"
     );
     let refused = |options: ReadOptions, words: &str| {
-        let problem = super::readings(trace.as_bytes(), &options, &mut Vec::new()).unwrap_err();
+        let problem =
+            super::readings(std::io::Cursor::new(&trace), &options, &mut Vec::new()).unwrap_err();
         assert!(format!("{problem:?}").contains(words), "{problem:?}");
     };
     refused(ReadOptions { grid: Some((3, 4)), ..options.clone() }, "line 3: row 3, col 3 is off");

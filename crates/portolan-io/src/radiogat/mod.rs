@@ -14,9 +14,9 @@ use ndarray::{Array2, Array3, ArrayView2, s};
 use portolan::{Cell, Grid, InputError, RadioMap};
 
 use crate::error::{Check, IoError, Problem, Result, quoted, shown};
-use crate::format::contents;
 use crate::mat5::Mat5;
 use crate::options::Unit;
+use crate::source::contents;
 use crate::store::{Store, matrix};
 
 const STATIONS: &str = "stations_position.txt";

@@ -1,0 +1,77 @@
+//! Named arrays that are to be written.
+
+use ndarray::{ArrayD, CowArray, IxDyn};
+
+/// The elements of an array that is to be written.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum FieldData<'a> {
+    Real(CowArray<'a, f64, IxDyn>),
+    /// Half the size, seven digits.
+    Real32(CowArray<'a, f32, IxDyn>),
+    Whole(ArrayD<i64>),
+    Byte(CowArray<'a, u8, IxDyn>),
+    Truth(CowArray<'a, bool, IxDyn>),
+    Text(ArrayD<String>),
+}
+
+/// An array that is to be written.
+#[derive(Clone, Debug)]
+pub struct Field<'a> {
+    pub name: &'static str,
+    pub data: FieldData<'a>,
+}
+
+impl<'a> Field<'a> {
+    pub fn real(name: &'static str, values: CowArray<'a, f64, IxDyn>) -> Self {
+        Self { name, data: FieldData::Real(values) }
+    }
+
+    pub fn real32(name: &'static str, values: CowArray<'a, f32, IxDyn>) -> Self {
+        Self { name, data: FieldData::Real32(values) }
+    }
+
+    pub fn vector(name: &'static str, values: &'a [f64]) -> Self {
+        Self::real(name, ndarray::ArrayView1::from(values).into_dyn().into())
+    }
+
+    pub fn scalar(name: &'static str, value: f64) -> Self {
+        Self::real(name, ndarray::arr0(value).into_dyn().into())
+    }
+
+    pub fn truth(name: &'static str, values: CowArray<'a, bool, IxDyn>) -> Self {
+        Self { name, data: FieldData::Truth(values) }
+    }
+
+    /// One text.
+    pub fn text(name: &'static str, text: impl Into<String>) -> Self {
+        Self { name, data: FieldData::Text(ndarray::arr0(text.into()).into_dyn()) }
+    }
+
+    /// A list of texts, such as the labels of bands.
+    pub fn texts(name: &'static str, texts: &[String]) -> Self {
+        let texts = ndarray::Array1::from(texts.to_vec());
+        Self { name, data: FieldData::Text(texts.into_dyn()) }
+    }
+
+    pub fn shape(&self) -> &[usize] {
+        match &self.data {
+            FieldData::Real(values) => values.shape(),
+            FieldData::Real32(values) => values.shape(),
+            FieldData::Whole(values) => values.shape(),
+            FieldData::Byte(values) => values.shape(),
+            FieldData::Truth(values) => values.shape(),
+            FieldData::Text(texts) => texts.shape(),
+        }
+    }
+
+    /// Characters of the longest text, 1 at least; 1 for numbers.
+    pub(crate) fn width(&self) -> usize {
+        match &self.data {
+            FieldData::Text(texts) => {
+                texts.iter().map(|text| text.chars().count()).max().unwrap_or(0).max(1)
+            }
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Writes a map that is larger than the memory: the large arrays come strip after strip of rows, in
+//! turns, and each goes to its place in the file. The file gets its name when everything is there.
+
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Crc;
+use ndarray::ArrayView3;
+
+use crate::error::{Check, IoError, Problem, Result, quoted, shown};
+use crate::field::Field;
+use crate::npy;
+use crate::output::{Part, check_output, check_space};
+use crate::zip_layout::{self, StoredEntry, directory};
+
+/// Bytes that are written at a time.
+const BLOCK: usize = 1 << 18;
+
+/// How a large array is stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Element {
+    /// Seven digits, from 1.2e-38 to 3.4e38; smaller numbers lose digits and become 0 below 1e-45.
+    #[default]
+    Float32,
+    Float64,
+}
+
+impl Element {
+    fn size(self) -> usize {
+        match self {
+            Element::Float32 => 4,
+            Element::Float64 => 8,
+        }
+    }
+
+    fn descr(self) -> &'static str {
+        match self {
+            Element::Float32 => "<f4",
+            Element::Float64 => "<f8",
+        }
+    }
+}
+
+/// The large arrays of a map file: each is rows x columns x bands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapLayout {
+    pub rows: usize,
+    pub cols: usize,
+    pub bands: usize,
+    /// Their names: `map`, `spread_db`, `reading_spread_db`.
+    pub arrays: Vec<&'static str>,
+    pub element: Element,
+}
+
+/// A map `.npz` that is being written strip by strip. It is removed unless it is finished.
+///
+/// ```no_run
+/// use portolan_io::{Element, Field, MapLayout, MapWriter};
+/// # fn strip(_: std::ops::Range<usize>) -> ndarray::Array3<f64> { todo!() }
+/// let arrays = vec!["map", "spread_db"];
+/// let layout = MapLayout { rows: 900, cols: 800, bands: 9, arrays, element: Element::Float32 };
+/// let mut writer = MapWriter::create("map.npz", &layout, &[Field::scalar("cell_m", 2.0)], false)?;
+/// for first in (0..900).step_by(100) {
+///     writer.write_rows("map", strip(first..first + 100).view())?;
+///     writer.write_rows("spread_db", strip(first..first + 100).view())?;
+/// }
+/// writer.finish()?;
+/// # Ok::<(), portolan_io::IoError>(())
+/// ```
+pub struct MapWriter {
+    path: PathBuf,
+    force: bool,
+    part: Part,
+    layout: MapLayout,
+    entries: Vec<StoredEntry>,
+    /// One for each of the layout's arrays, in its order, which is that of the first entries.
+    progress: Vec<Progress>,
+}
+
+struct Progress {
+    /// Bytes of the header, then of the rows that were written.
+    written: u64,
+    rows: usize,
+    crc: Crc,
+}
+
+impl MapWriter {
+    /// Makes the file and writes the small arrays. Refuses a size that the disk has no room for.
+    pub fn create(
+        path: impl AsRef<Path>,
+        layout: &MapLayout,
+        small: &[Field<'_>],
+        force: bool,
+    ) -> Result<Self> {
+        let path = path.as_ref();
+        check_output(path, force)?;
+        let failed = |source| IoError::Write { path: path.to_owned(), source };
+        let entries = entries(layout, small).map_err(|problem| problem.in_target(path))?;
+        let length = entries.last().map_or(0, StoredEntry::end);
+        check_space(path, Ok(length))?;
+        let mut writer = Self {
+            path: path.to_owned(),
+            force,
+            part: Part::begin(path).map_err(failed)?,
+            layout: layout.clone(),
+            entries,
+            progress: Vec::new(),
+        };
+        writer.begin(small).map_err(failed)?;
+        Ok(writer)
+    }
+
+    fn begin(&mut self, small: &[Field<'_>]) -> io::Result<()> {
+        let MapLayout { rows, cols, bands, arrays, element } = self.layout.clone();
+        for n in 0..arrays.len() {
+            let header = npy::header(element.descr(), &[rows, cols, bands])?;
+            let mut crc = Crc::new();
+            crc.update(&header);
+            self.put(self.entries[n].data(), &header)?;
+            self.progress.push(Progress { written: header.len() as u64, rows: 0, crc });
+        }
+        for (n, field) in small.iter().enumerate() {
+            let mut bytes = Vec::new();
+            npy::write(field, &mut bytes)?;
+            let entry = &mut self.entries[arrays.len() + n];
+            let mut crc = Crc::new();
+            crc.update(&bytes);
+            entry.crc = crc.sum();
+            let at = entry.data();
+            self.put(at, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// The next rows of an array: rows x columns x bands. Arrays may take turns; the rows of each
+    /// come in order.
+    pub fn write_rows(&mut self, array: &str, strip: ArrayView3<'_, f64>) -> Result<()> {
+        let target = |problem: String| Problem::new(problem).in_target(&self.path);
+        let MapLayout { rows, cols, bands, element, .. } = self.layout;
+        let Some(n) = self.layout.arrays.iter().position(|name| *name == array) else {
+            return Err(target(format!("its layout has no array {}", quoted(array))));
+        };
+        let first = self.progress[n].rows;
+        let (more, strip_cols, strip_bands) = strip.dim();
+        if more > rows - first || (strip_cols, strip_bands) != (cols, bands) {
+            return Err(target(format!(
+                "a strip of {more} x {strip_cols} x {strip_bands} for '{array}', expected at most \
+                 {} x {cols} x {bands}",
+                rows - first
+            )));
+        }
+        if element == Element::Float32 {
+            let beyond = |v: f64| v.is_finite() && (v as f32).is_infinite();
+            if let Some(((row, col, band), v)) = strip.indexed_iter().find(|(_, v)| beyond(**v)) {
+                let (row, v) = (first + row, shown(*v));
+                return Err(target(format!(
+                    "'{array}' at row {row}, col {col}, band {band} is {v}, which needs float64"
+                )));
+            }
+        }
+        let failed = |source| IoError::Write { path: self.path.clone(), source };
+        let mut block = Vec::with_capacity(BLOCK);
+        let mut values = strip.iter();
+        loop {
+            block.clear();
+            let some = values.by_ref().take(BLOCK / element.size());
+            match element {
+                Element::Float32 => some.for_each(|v| block.extend((*v as f32).to_le_bytes())),
+                Element::Float64 => some.for_each(|v| block.extend(v.to_le_bytes())),
+            }
+            if block.is_empty() {
+                break;
+            }
+            let at = self.entries[n].data() + self.progress[n].written;
+            self.put(at, &block).map_err(failed)?;
+            self.progress[n].crc.update(&block);
+            self.progress[n].written += block.len() as u64;
+        }
+        self.progress[n].rows += more;
+        Ok(())
+    }
+
+    /// Writes what frames the arrays and gives the file its name.
+    pub fn finish(mut self) -> Result<()> {
+        for (progress, name) in self.progress.iter().zip(&self.layout.arrays) {
+            let (found, expected) = (progress.rows, self.layout.rows);
+            if found != expected {
+                let problem = format!("'{name}' got {found} rows, expected {expected}");
+                return Err(Problem::new(problem).in_target(&self.path));
+            }
+        }
+        for (entry, progress) in self.entries.iter_mut().zip(&self.progress) {
+            entry.crc = progress.crc.sum();
+        }
+        let failed = |source| IoError::Write { path: self.path.clone(), source };
+        for entry in &self.entries {
+            self.put(entry.offset, &entry.local_header()).map_err(failed)?;
+        }
+        let end = self.entries.last().map_or(0, StoredEntry::end);
+        self.put(end, &directory(&self.entries)).map_err(failed)?;
+        self.part.finish(&self.path, self.force)
+    }
+
+    fn put(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self.part.file();
+        file.seek(SeekFrom::Start(at))?;
+        file.write_all(bytes)
+    }
+}
+
+fn entries(layout: &MapLayout, small: &[Field<'_>]) -> Check<Vec<StoredEntry>> {
+    let MapLayout { rows, cols, bands, arrays, element } = layout;
+    let too_large = || Problem::new(format!("{rows} x {cols} x {bands} is no possible size"));
+    let unusable = |error: io::Error| Problem::new(error.to_string());
+    let header = npy::header(element.descr(), &[*rows, *cols, *bands]).map_err(unusable)?;
+    let length = [*rows, *cols, *bands, element.size()]
+        .iter()
+        .try_fold(1u64, |product, &side| product.checked_mul(side as u64))
+        .and_then(|bytes| bytes.checked_add(header.len() as u64))
+        .filter(|bytes| *bytes < 1 << 56)
+        .ok_or_else(too_large)?;
+    let mut names: Vec<&str> = small.iter().map(|field| field.name).collect();
+    names.extend(arrays);
+    names.sort_unstable();
+    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Problem::new(format!("array {} comes twice", quoted(pair[0]))));
+    }
+    let mut lengths: Vec<(String, u64)> =
+        arrays.iter().map(|name| (format!("{name}.npy"), length)).collect();
+    for field in small {
+        lengths.push((format!("{}.npy", field.name), npy::length(field).map_err(unusable)?));
+    }
+    Ok(zip_layout::layout(lengths))
+}

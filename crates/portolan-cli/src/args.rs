@@ -27,8 +27,16 @@ pub enum Command {
     Simulate(SimulateArgs),
     /// Take readings of a map with sensors
     Sense(SenseArgs),
-    /// Estimate the whole map from readings
+    /// Estimate the whole map from readings: fit and predict in one
     Estimate(EstimateArgs),
+    /// Fit a method to readings and keep what it found
+    Fit(FitArgs),
+    /// Ask a fitted model for power and spread at places, or for a map
+    Predict(PredictArgs),
+    /// Say how well methods would have predicted your own sensors
+    Validate(ValidateArgs),
+    /// Compare methods over many simulated maps, or over splits of a survey
+    Study(StudyArgs),
     /// Compare an estimated map with the truth
     Score(ScoreArgs),
     /// Run several methods on the same readings and score them
@@ -42,6 +50,7 @@ pub enum Command {
     /// Convert between npz, csv and mat
     Convert(ConvertArgs),
     /// Run the paper's experiments again; a stopped run goes on where it was
+    #[cfg(feature = "paper")]
     Reproduce(ReproduceArgs),
     /// List the methods with their options and defaults
     Methods(MethodsArgs),
@@ -181,12 +190,24 @@ pub struct ReadArgs {
     /// Array or variable of the file that holds the map
     #[arg(long)]
     pub var: Option<String>,
+    /// The value in a table that means "not heard", such as 100 or -110
+    #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
+    pub not_heard: Option<f64>,
+    /// Level in dB below which nothing is heard [default: the faintest reading of each band]
+    #[arg(long, value_name = "DB", requires = "not_heard", allow_hyphen_values = true)]
+    pub floor_db: Option<f64>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 pub enum UnitName {
+    /// Milliwatts
     Linear,
+    /// Decibels above one milliwatt
     Dbm,
+    /// Decibels of a receiver without calibration
+    Db,
+    /// The paper's simulated maps, without a unit
+    Relative,
 }
 
 impl ReadArgs {
@@ -195,8 +216,10 @@ impl ReadArgs {
             unit: self.unit.map(UnitName::unit),
             grid: self.grid,
             cell_m: self.cell_m,
-            origin_m: self.origin.unwrap_or((0.0, 0.0)),
+            origin_m: self.origin,
             var: self.var.clone(),
+            not_heard: self.not_heard,
+            floor_db: self.floor_db,
         }
     }
 }
@@ -206,6 +229,8 @@ impl UnitName {
         match self {
             UnitName::Linear => Unit::Linear,
             UnitName::Dbm => Unit::Dbm,
+            UnitName::Db => Unit::Db,
+            UnitName::Relative => Unit::Relative,
         }
     }
 }
@@ -224,14 +249,11 @@ pub struct RunArgs {
     pub threads: Option<usize>,
 }
 
+/// What is fitted to which readings.
 #[derive(Args)]
-#[command(allow_negative_numbers = true)]
-pub struct EstimateArgs {
-    /// Readings (.npz, .csv, .mat)
+pub struct FitChoice {
+    /// Readings (.npz, .csv, .mat, Wi-Fi trace)
     pub readings: PathBuf,
-    /// Where to write the map (.npz, .mat, .csv)
-    #[arg(short, long)]
-    pub output: PathBuf,
     /// See `portolan methods`
     #[arg(long, default_value = "auto")]
     pub method: String,
@@ -246,14 +268,185 @@ pub struct EstimateArgs {
     pub truth: Option<PathBuf>,
     #[command(flatten)]
     pub run: RunArgs,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct EstimateArgs {
+    #[command(flatten)]
+    pub fit: FitChoice,
+    /// Where to write the map (.npz, .mat, .csv)
+    #[arg(short, long)]
+    pub output: PathBuf,
+    /// Write a map that is beyond memory in float64 instead of float32
+    #[arg(long)]
+    pub f64: bool,
     /// Print what was done as one JSON object
     #[arg(long)]
     pub json: bool,
     /// Replace an existing output
     #[arg(long)]
     pub force: bool,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct FitArgs {
+    #[command(flatten)]
+    pub fit: FitChoice,
+    /// Where to write the model (.npz)
+    #[arg(short, long)]
+    pub output: PathBuf,
+    /// Print what was done as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Replace an existing output
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct PredictArgs {
+    /// A model of `portolan fit` (.npz)
+    pub model: PathBuf,
+    /// Places to ask about: a table with the columns x_m and y_m (.csv)
+    #[arg(conflicts_with_all = ["grid", "cell_m", "origin", "region"])]
+    pub places: Option<PathBuf>,
+    /// Where to write: predictions at places (.csv), or a map (.npz, .mat, .csv)
+    #[arg(short, long)]
+    pub output: PathBuf,
+    /// Only these bands: labels, frequencies such as 2412MHz, or numbers from 0
+    #[arg(long, value_delimiter = ',')]
+    pub bands: Option<Vec<String>>,
+    /// Draw a map of so many rows x columns [default: the model's grid]
+    #[arg(long, value_parser = parse::grid)]
+    pub grid: Option<(usize, usize)>,
+    /// Metres per cell of the map
+    #[arg(long)]
+    pub cell_m: Option<f64>,
+    /// x,y in metres of the centre of the map's cell 0,0
+    #[arg(long, value_name = "X,Y", value_parser = parse::pair, allow_hyphen_values = true)]
+    pub origin: Option<(f64, f64)>,
+    /// Draw the map of this rectangle in metres
+    #[arg(long, value_name = "X0,Y0,X1,Y1", value_parser = parse::region, allow_hyphen_values = true)]
+    pub region: Option<portolan::Region>,
+    /// Write a map that is beyond memory in float64 instead of float32
+    #[arg(long)]
+    pub f64: bool,
+    /// Number of threads; the result does not depend on it [default: all]
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Print what was done as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Replace an existing output
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub enum SplitName {
+    /// Sensor by sensor
+    Random,
+    /// Box by box of the survey
+    Blocks,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct ValidateArgs {
+    /// Readings (.npz, .csv, .mat, Wi-Fi trace)
+    pub readings: PathBuf,
+    /// Names, each with options if need be: kriging,kriging:trend=linear:covariance=matern32
+    #[arg(long, value_delimiter = ',', default_value = "kriging,field,auto")]
+    pub methods: Vec<String>,
+    /// How sensors are held out
+    #[arg(long, value_enum, default_value = "random")]
+    pub split: SplitName,
+    /// Into how many parts the sensors are dealt
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub folds: u32,
+    /// Where to draw the errors at the sensors (.png)
+    #[arg(long, value_name = "PNG")]
+    pub plot: Option<PathBuf>,
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Replace an existing picture
+    #[arg(long)]
+    pub force: bool,
     #[command(flatten)]
     pub read: ReadArgs,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct StudyArgs {
+    /// A survey whose sensors are split at random, or the folder of a ray-traced city; without it
+    /// maps are simulated
+    pub survey: Option<PathBuf>,
+    /// Names, each with options if need be: kriging,kriging:trend=linear:covariance=matern32
+    #[arg(long, value_delimiter = ',', default_value = "thin_plate,kriging,field,oracle")]
+    pub methods: Vec<String>,
+    /// Simulated maps, or splits of a survey
+    #[arg(long, default_value_t = 16, visible_alias = "splits")]
+    pub maps: u64,
+    /// Seed of the first map or split; the others follow
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Rows x columns; of a city the cells in its middle
+    #[arg(long, value_parser = parse::grid)]
+    pub grid: Option<(usize, usize)>,
+    /// Number of frequency bands
+    #[arg(long, default_value_t = 64)]
+    pub bands: usize,
+    /// Number of transmitters
+    #[arg(long, default_value_t = 4)]
+    pub emitters: usize,
+    /// Standard deviation of the shadowing in dB
+    #[arg(long, default_value_t = 6.0)]
+    pub shadow_db: f64,
+    /// Decorrelation distance of the shadowing in metres
+    #[arg(long, default_value_t = 90.0)]
+    pub decorrelation: f64,
+    /// Share of the cells that are sensors [default: 0.1; a city: 0.05]
+    #[arg(long, conflicts_with = "sensors")]
+    pub fraction: Option<f64>,
+    /// Number of sensors; several are several tables
+    #[arg(long, value_delimiter = ',')]
+    pub sensors: Option<Vec<usize>>,
+    /// Additive white noise at this signal-to-noise ratio
+    #[arg(long)]
+    pub snr_db: Option<f64>,
+    /// Leave out this share of single readings, at random
+    #[arg(long, value_name = "SHARE")]
+    pub gaps: Option<f64>,
+    /// Report levels of a quantiser with 1 to 8 bits instead of power (3: the authors' edges)
+    #[arg(long)]
+    pub bits: Option<u32>,
+    /// Standard deviation of the noise before quantising
+    #[arg(long, default_value_t = 1.7)]
+    pub sigma: f64,
+    /// Number of emitters that methods are told, or auto [default: the true number]
+    #[arg(long, value_parser = parse::emitters)]
+    pub assumed: Option<Emitters>,
+    /// The a of ln(x + a); 0 for dB without an offset [default: from the truth]
+    #[arg(long)]
+    pub offset: Option<f64>,
+    /// Unit of a survey whose column names do not tell
+    #[arg(long, value_enum)]
+    pub unit: Option<UnitName>,
+    /// Number of threads; the figures do not depend on it, seconds do [default: all]
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args)]
@@ -263,7 +456,7 @@ pub struct ScoreArgs {
     pub map: PathBuf,
     /// The true map (.npz, .csv, .mat)
     pub truth: PathBuf,
-    /// The a of ln(x + a) [default: from the truth, 1e-6 at unit scale]
+    /// The a of ln(x + a); 0 for dB without an offset [default: from the truth]
     #[arg(long)]
     pub offset: Option<f64>,
     /// Print the result as JSON
@@ -283,7 +476,7 @@ pub struct CompareArgs {
     /// Names, each with options if need be: kriging,kriging:trend=linear:covariance=matern32
     #[arg(long, value_delimiter = ',', default_value = "nearest,idw,linear,thin_plate,kriging")]
     pub methods: Vec<String>,
-    /// The a of ln(x + a) [default: from the truth, 1e-6 at unit scale]
+    /// The a of ln(x + a); 0 for dB without an offset [default: from the truth]
     #[arg(long)]
     pub offset: Option<f64>,
     #[command(flatten)]
@@ -298,8 +491,11 @@ pub struct CompareArgs {
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
 pub struct AdviseArgs {
-    /// Readings (.npz, .csv, .mat)
+    /// Readings (.npz, .csv, .mat), or a model of `portolan fit`
     pub readings: PathBuf,
+    /// Leave out this rectangle in metres; may be repeated
+    #[arg(long, value_name = "X0,Y0,X1,Y1", value_parser = parse::region, allow_hyphen_values = true)]
+    pub leave_out: Vec<portolan::Region>,
     /// How many places to advise
     #[arg(long, default_value_t = 10)]
     pub count: usize,
@@ -354,6 +550,9 @@ pub struct PlotArgs {
     /// Draw the SLF and PSD of every emitter of a factored map instead of a band
     #[arg(long, conflicts_with_all = ["band", "readings"])]
     pub factors: bool,
+    /// Only this rectangle in metres
+    #[arg(long, value_name = "X0,Y0,X1,Y1", value_parser = parse::region, allow_hyphen_values = true)]
+    pub region: Option<portolan::Region>,
     /// Heading of the picture
     #[arg(long)]
     pub title: Option<String>,
@@ -376,6 +575,12 @@ pub struct InspectArgs {
     pub read: ReadArgs,
 }
 
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub enum KindName {
+    Map,
+    Readings,
+}
+
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
 pub struct ConvertArgs {
@@ -386,6 +591,9 @@ pub struct ConvertArgs {
     /// Replace an existing output
     #[arg(long)]
     pub force: bool,
+    /// Read a table as this, whatever it looks like
+    #[arg(long = "as", value_enum)]
+    pub kind: Option<KindName>,
     /// Unit of a written table [default: dbm, linear where a band holds a zero]
     #[arg(long, value_enum)]
     pub output_unit: Option<UnitName>,
@@ -393,6 +601,7 @@ pub struct ConvertArgs {
     pub read: ReadArgs,
 }
 
+#[cfg(feature = "paper")]
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
 pub struct ReproduceArgs {

@@ -4,6 +4,7 @@ use portolan::score::ScoreError;
 use portolan::{EstimateError, InputError};
 use portolan_io::IoError;
 use portolan_io::picture::PictureError;
+#[cfg(feature = "paper")]
 use portolan_paper::ReproduceError;
 
 /// Why a command did not do what it was asked.
@@ -78,6 +79,7 @@ impl From<PictureError> for Failure {
     }
 }
 
+#[cfg(feature = "paper")]
 impl From<ReproduceError> for Failure {
     fn from(error: ReproduceError) -> Self {
         match error {

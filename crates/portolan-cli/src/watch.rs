@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use portolan::Progress;
@@ -52,9 +52,7 @@ pub fn watched<T>(name: &str, job: impl FnOnce(&Progress<'_>) -> T) -> T {
         bar.set_position((1000.0 * fraction) as u64);
         !INTERRUPTED.load(Ordering::Relaxed)
     };
-    let began = Instant::now();
-    let clock = || began.elapsed().as_secs_f64();
-    let result = job(&Progress::new(&callback).with_clock(&clock));
+    let result = job(&Progress::new(&callback));
     bar.finish_and_clear();
     result
 }

@@ -14,6 +14,11 @@ pub(crate) fn is_map(store: &dyn Store) -> bool {
     store.has("T_true") || store.has("T") || (store.has("S_true") && store.has("C_true"))
 }
 
+/// True where the true factors are there: their SLFs and PSDs have unit norm, as simulated.
+pub(crate) fn is_simulated(store: &dyn Store) -> bool {
+    store.has("S_true") && store.has("C_true")
+}
+
 pub(crate) fn read(
     store: &mut dyn Store,
     options: &ReadOptions,
@@ -34,7 +39,7 @@ pub(crate) fn read(
         let slf = slf.as_standard_layout().into_owned();
         Power::Factored(Factors { slf, psd: psd.as_standard_layout().into_owned() })
     };
-    let dbm = options.unit == Some(Unit::Dbm);
+    let dbm = options.unit.is_some_and(Unit::is_decibels);
     let Some(map) = map else {
         if dbm {
             return Err(Problem::new("'S_true' and 'C_true' are linear by their nature, not dBm"));
@@ -64,7 +69,7 @@ pub(crate) fn read(
         warnings.push(bands_first_note(name, map.shape()));
     }
     let dense = view.unwrap_or(&views[0]).as_standard_layout().into_owned();
-    Ok(Power::Dense(to_linear(name, dense, options.unit, warnings)?))
+    Ok(Power::Dense(to_linear(name, dense, options.unit.unwrap_or(Unit::Linear), warnings)?))
 }
 
 /// What to say where nothing but a habit tells which axis is which.

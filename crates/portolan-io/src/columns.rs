@@ -11,6 +11,17 @@ pub(crate) enum Position {
     Cell(usize, usize),
     /// Columns that hold x_m and y_m.
     Metres(usize, usize),
+    /// Columns that hold row, col, x_m and y_m: the cells of a map.
+    Both([usize; 4]),
+}
+
+impl Position {
+    fn holds(self, column: usize) -> bool {
+        match self {
+            Position::Cell(a, b) | Position::Metres(a, b) => column == a || column == b,
+            Position::Both(columns) => columns.contains(&column),
+        }
+    }
 }
 
 /// A column of values.
@@ -18,7 +29,11 @@ pub(crate) enum Position {
 pub(crate) struct Band {
     pub column: usize,
     pub freq_hz: Option<f64>,
+    /// Its name, where that is neither a frequency nor a number.
+    pub label: Option<String>,
     pub unit: Unit,
+    /// The column with its spread, in a map.
+    pub spread: Option<usize>,
 }
 
 /// What the columns of a table mean.
@@ -34,8 +49,17 @@ pub(crate) enum Layout {
 const SCALES: [(&str, f64); 4] = [("khz", 1e3), ("mhz", 1e6), ("ghz", 1e9), ("hz", 1.0)];
 
 /// The words for a unit in a column's name.
-const UNITS: [(&str, Unit); 3] =
-    [("dbm", Unit::Dbm), ("mw", Unit::Linear), ("linear", Unit::Linear)];
+const UNITS: [(&str, Unit); 5] = [
+    ("dbm", Unit::Dbm),
+    ("mw", Unit::Linear),
+    ("linear", Unit::Linear),
+    ("db", Unit::Db),
+    ("relative", Unit::Relative),
+];
+
+/// How the columns begin that hold the spread of a map's bands.
+const SPREAD: &str = "spread_db_";
+const READING_SPREAD: &str = "reading_spread_db_";
 
 pub(crate) fn layout(
     header: &[&str],
@@ -47,8 +71,10 @@ pub(crate) fn layout(
     if let Some(column) = (1..names.len()).find(|&c| names[..c].contains(&names[c])) {
         return Err(wrong(column, header[column], "a second column of that name"));
     }
-    let (Position::Cell(a, b) | Position::Metres(a, b)) = position;
-    let rest: Vec<usize> = (0..names.len()).filter(|c| *c != a && *c != b).collect();
+    let spreads: Vec<usize> = (0..names.len()).filter(|c| names[*c].starts_with(SPREAD)).collect();
+    let extra = |c: usize| spreads.contains(&c) || names[c].starts_with(READING_SPREAD);
+    let rest: Vec<usize> =
+        (0..names.len()).filter(|c| !position.holds(*c) && !extra(*c)).collect();
     if let Some((freq, scale)) =
         rest.iter().find_map(|&c| frequency_column(&names[c]).map(|s| (c, s)))
     {
@@ -57,6 +83,14 @@ pub(crate) fn layout(
     let mut bands = Vec::with_capacity(rest.len());
     for column in rest {
         bands.push(band(column, header[column], &names[column], unit, warnings)?);
+    }
+    for &column in &spreads {
+        let of = names[column].strip_prefix(SPREAD).unwrap_or_default();
+        let band = bands.iter_mut().find(|band: &&mut Band| split_unit(&names[band.column]).0 == of);
+        match band {
+            Some(band) => band.spread = Some(column),
+            None => return Err(wrong(column, header[column], "there is no such band")),
+        }
     }
     let Some(first) = bands.first() else {
         return Err(Problem::new("line 1: no band columns, expected names such as dbm_2412MHz"));
@@ -78,6 +112,7 @@ fn position(names: &[String]) -> Check<Position> {
     match (find("row"), find("col"), find("x_m"), find("y_m")) {
         (Some(row), Some(col), None, None) => Ok(Position::Cell(row, col)),
         (None, None, Some(x), Some(y)) => Ok(Position::Metres(x, y)),
+        (Some(row), Some(col), Some(x), Some(y)) => Ok(Position::Both([row, col, x, y])),
         _ => Err(Problem::new(
             "line 1: expected a header with the columns row,col or x_m,y_m (one pair of them)",
         )),
@@ -122,6 +157,7 @@ fn band(
     warnings: &mut Vec<String>,
 ) -> Check<Band> {
     let (bare, named) = split_unit(name);
+    let mut label = None;
     let expected = "expected row,col, x_m,y_m or a band such as 2412MHz, dbm_2412MHz or 2.412e9";
     let freq_hz = match frequency(bare) {
         Some((freq_hz, spelled_out)) => {
@@ -135,9 +171,16 @@ fn band(
             Some(freq_hz)
         }
         None if is_numbered(bare) => None,
+        // A name that says its unit is a band's, whatever else it says.
+        None if named.is_some() && !bare.is_empty() => {
+            let at = name.find(bare).unwrap_or(0);
+            label = written.trim().get(at..at + bare.len()).map(str::to_string);
+            None
+        }
         None => return Err(wrong(column, written, expected)),
     };
-    Ok(Band { column, freq_hz, unit: decide(column, written, named, asked)? })
+    let unit = decide(column, written, named, asked)?;
+    Ok(Band { column, freq_hz, label, unit, spread: None })
 }
 
 /// The unit that a name and the caller agree on.
@@ -232,7 +275,6 @@ mod tests {
             "0,0,-70",
             "row,col",
             "row,x_m,dbm_1GHz",
-            "row,col,x_m,y_m,dbm_1GHz",
             "row,col,dbm_1GHz,dbm_1GHz",
             "row,col,dbm_1GHz,comment",
             "row,col,dbm_nanHz",

@@ -1,5 +1,7 @@
 //! Named arrays that are to be written.
 
+use std::borrow::Cow;
+
 use ndarray::{ArrayD, CowArray, IxDyn};
 
 /// The elements of an array that is to be written.
@@ -18,40 +20,40 @@ pub enum FieldData<'a> {
 /// An array that is to be written.
 #[derive(Clone, Debug)]
 pub struct Field<'a> {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub data: FieldData<'a>,
 }
 
 impl<'a> Field<'a> {
-    pub fn real(name: &'static str, values: CowArray<'a, f64, IxDyn>) -> Self {
-        Self { name, data: FieldData::Real(values) }
+    pub fn real(name: impl Into<Cow<'static, str>>, values: CowArray<'a, f64, IxDyn>) -> Self {
+        Self { name: name.into(), data: FieldData::Real(values) }
     }
 
-    pub fn real32(name: &'static str, values: CowArray<'a, f32, IxDyn>) -> Self {
-        Self { name, data: FieldData::Real32(values) }
+    pub fn real32(name: impl Into<Cow<'static, str>>, values: CowArray<'a, f32, IxDyn>) -> Self {
+        Self { name: name.into(), data: FieldData::Real32(values) }
     }
 
-    pub fn vector(name: &'static str, values: &'a [f64]) -> Self {
+    pub fn vector(name: impl Into<Cow<'static, str>>, values: &'a [f64]) -> Self {
         Self::real(name, ndarray::ArrayView1::from(values).into_dyn().into())
     }
 
-    pub fn scalar(name: &'static str, value: f64) -> Self {
+    pub fn scalar(name: impl Into<Cow<'static, str>>, value: f64) -> Self {
         Self::real(name, ndarray::arr0(value).into_dyn().into())
     }
 
-    pub fn truth(name: &'static str, values: CowArray<'a, bool, IxDyn>) -> Self {
-        Self { name, data: FieldData::Truth(values) }
+    pub fn truth(name: impl Into<Cow<'static, str>>, values: CowArray<'a, bool, IxDyn>) -> Self {
+        Self { name: name.into(), data: FieldData::Truth(values) }
     }
 
     /// One text.
-    pub fn text(name: &'static str, text: impl Into<String>) -> Self {
-        Self { name, data: FieldData::Text(ndarray::arr0(text.into()).into_dyn()) }
+    pub fn text(name: impl Into<Cow<'static, str>>, text: impl Into<String>) -> Self {
+        Self { name: name.into(), data: FieldData::Text(ndarray::arr0(text.into()).into_dyn()) }
     }
 
     /// A list of texts, such as the labels of bands.
-    pub fn texts(name: &'static str, texts: &[String]) -> Self {
+    pub fn texts(name: impl Into<Cow<'static, str>>, texts: &[String]) -> Self {
         let texts = ndarray::Array1::from(texts.to_vec());
-        Self { name, data: FieldData::Text(texts.into_dyn()) }
+        Self { name: name.into(), data: FieldData::Text(texts.into_dyn()) }
     }
 
     pub fn shape(&self) -> &[usize] {

@@ -13,7 +13,7 @@ use crate::output::{check_space, write_file};
 use crate::source::Source;
 use crate::store::Store;
 use crate::table::Table;
-use crate::{mannheim, map_arrays, mat5, mat5_write, npz, readings_arrays, table_write};
+use crate::{mannheim, map_arrays, mat5, mat5_write, model_file, npz, readings_arrays, table_write};
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,8 @@ impl std::fmt::Display for Format {
 const MAP_INSTEAD: &str = "holds a map, expected readings: take some of it with `portolan sense`";
 
 const READINGS_INSTEAD: &str = "holds readings, expected a map";
+
+const MODEL_INSTEAD: &str = "holds a model: draw a map with `portolan predict MODEL --grid`";
 
 /// Which of the two a caller can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,9 +192,9 @@ pub(crate) fn parse(
 ) -> Check<Loaded<Content>> {
     let mut warnings = Vec::new();
     if format == Format::Csv {
-        let table = Table::read(source.bytes(), options, &mut warnings)?;
+        let table = Table::read(source.bytes(), options, want == Want::Map, &mut warnings)?;
         let is_map = match want {
-            Want::Either => table.covers_grid(),
+            Want::Either => table.is_map(),
             Want::Map => true,
             Want::Readings => false,
         };
@@ -235,6 +237,13 @@ fn from_arrays(
     want: Want,
     warnings: &mut Vec<String>,
 ) -> Check<Content> {
+    if model_file::is_model(store) {
+        return match want {
+            Want::Either => model_file::read(store).map(|model| Content::Model(Box::new(model))),
+            Want::Map => Err(Problem::new(MODEL_INSTEAD)),
+            Want::Readings => Err(Problem::new("holds a model, expected readings")),
+        };
+    }
     let is_map = map_arrays::is_map(store, options);
     let is_readings = readings_arrays::is_readings(store);
     let readings = match want {

@@ -1,12 +1,13 @@
 //! Maps from and to named arrays: Portolan's own names, the authors' names, or one named array.
 
 use ndarray::{Array1, Array3, ArrayD, ArrayView2, ArrayView3, Axis};
-use portolan::{Exponent, Factors, Grid, RadioMap};
+use portolan::{Exponent, Factors, RadioMap, Site};
 
 use crate::authors;
 use crate::error::{Check, Problem, quoted, shown};
 use crate::options::{ReadOptions, Unit};
-use crate::store::{Field, Store, cube, matrix, scalar, vector};
+use crate::store::{Field, Store, cube, matrix, vector};
+use crate::unit_arrays::{grid, grid_fields, labels, unit, unit_fields, value_unit};
 
 /// A factored map of up to this many entries is written dense as well, unless told otherwise.
 const DENSE_LIMIT: usize = 1 << 24;
@@ -24,10 +25,14 @@ pub(crate) fn read(
     options: &ReadOptions,
     warnings: &mut Vec<String>,
 ) -> Check<RadioMap> {
+    let simulated = options.var.is_none() && !store.has("map") && authors::is_simulated(store);
+    let usual = simulated.then_some(Unit::Relative);
+    let (named, scale) = unit(store, options, usual, warnings)?;
+    let options = &ReadOptions { unit: Some(named), ..options.clone() };
     let power = if let Some(name) = &options.var {
         let why = format!("the file holds {}", store.names());
         let power = layers(name, store.need(name, &why)?)?;
-        Power::Dense(to_linear(name, power, options.unit, warnings)?)
+        Power::Dense(to_linear(name, power, named, warnings)?)
     } else if store.has("map") || (store.has("slf") && store.has("psd")) {
         own(store, options, warnings)?
     } else if authors::is_map(store) {
@@ -43,25 +48,12 @@ pub(crate) fn read(
             "the map is {rows} x {cols} cells, but a grid of {want_rows} x {want_cols} was asked for"
         )));
     }
-    let grid = Grid::new(rows, cols, cell_m(store, options)?)?;
+    let grid = grid(store, (rows, cols), options)?;
     let map = match power {
-        Power::Dense(power) => RadioMap::dense(grid, power)?,
-        Power::Factored(factors) => RadioMap::factored(grid, factors)?,
+        Power::Dense(power) => RadioMap::dense(grid, power, scale)?,
+        Power::Factored(factors) => RadioMap::factored(grid, factors, scale)?,
     };
     attach(map, store)
-}
-
-/// Metres per cell: the caller's word, else the file's, else 1.
-pub(crate) fn cell_m(store: &mut dyn Store, options: &ReadOptions) -> Check<f64> {
-    match (options.cell_m, store.find("cell_m")?) {
-        (Some(cell_m), _) => Ok(cell_m),
-        (None, Some(array)) => scalar("cell_m", array),
-        (None, None) => Ok(1.0),
-    }
-}
-
-pub(crate) fn frequencies(store: &mut dyn Store) -> Check<Option<Vec<f64>>> {
-    store.find("freq_hz")?.map(|array| vector("freq_hz", array)).transpose()
 }
 
 pub(crate) enum Power {
@@ -80,14 +72,14 @@ impl Power {
 
 fn own(store: &mut dyn Store, options: &ReadOptions, warnings: &mut Vec<String>) -> Check<Power> {
     let dense = match store.find("map")? {
-        Some(map) => Some(to_linear("map", layers("map", map)?, options.unit, warnings)?),
+        Some(map) => {
+            let unit = options.unit.unwrap_or(Unit::Linear);
+            Some(to_linear("map", layers("map", map)?, unit, warnings)?)
+        }
         None => None,
     };
     if !(store.has("slf") && store.has("psd")) {
         return dense.map(Power::Dense).ok_or_else(|| Problem::new("array 'map' is missing"));
-    }
-    if dense.is_none() && options.unit == Some(Unit::Dbm) {
-        return Err(Problem::new("'slf' and 'psd' are linear by their nature, not dBm"));
     }
     let slf = store.need("slf", "")?;
     let psd = matrix("psd", store.need("psd", "")?, "emitters x bands")?;
@@ -153,51 +145,58 @@ pub(crate) fn layers(name: &str, array: ArrayD<f64>) -> Check<Array3<f64>> {
 pub(crate) fn to_linear(
     name: &str,
     mut power: Array3<f64>,
-    unit: Option<Unit>,
+    unit: Unit,
     warnings: &mut Vec<String>,
 ) -> Check<Array3<f64>> {
-    match unit {
-        None => {
-            if let Some(((row, col, band), value)) = power.indexed_iter().find(|(_, v)| **v < 0.0) {
-                return Err(Problem::new(format!(
-                    "array {} at row {row}, col {col}, band {band} is {}, expected linear \
-                     power: pass --unit dbm if it is in dBm",
-                    quoted(name),
-                    shown(*value)
-                )));
-            }
+    let unit = value_unit(unit, power.iter().copied());
+    if unit.is_decibels() {
+        let unmeasured = power.iter().filter(|&&v| v == 0.0).count();
+        power.mapv_inplace(|v| if v == 0.0 { f64::NAN } else { unit.to_linear(v) });
+        if unmeasured > 0 {
+            let name = quoted(name);
+            warnings.push(format!(
+                "{unmeasured} entries of {name} are exactly 0 dBm: taken as unmeasured"
+            ));
         }
-        Some(Unit::Linear) => {}
-        Some(Unit::Dbm) => {
-            let unmeasured = power.iter().filter(|&&v| v == 0.0).count();
-            power.mapv_inplace(|v| if v == 0.0 { f64::NAN } else { Unit::Dbm.to_linear(v) });
-            if unmeasured > 0 {
-                let name = quoted(name);
-                warnings.push(format!(
-                    "{unmeasured} entries of {name} are exactly 0 dBm: taken as unmeasured"
-                ));
-            }
-        }
+    } else if let Some(((row, col, band), value)) = power.indexed_iter().find(|(_, v)| **v < 0.0) {
+        return Err(Problem::new(format!(
+            "array {} at row {row}, col {col}, band {band} is {}, expected linear power: pass \
+             --unit dbm if it is in dBm",
+            quoted(name),
+            shown(*value)
+        )));
     }
     Ok(power)
 }
 
 fn attach(map: RadioMap, store: &mut dyn Store) -> Check<RadioMap> {
     let spread = store.find("spread_db")?.map(|array| layers("spread_db", array)).transpose()?;
-    let emitters = match store.find("emitters")? {
+    let noise = match store.find("noise_db")? {
+        Some(array) => Some(vector("noise_db", array)?),
+        None => None,
+    };
+    let grid = map.grid();
+    let emitters: Vec<Site> = match store.find("emitters")? {
         // MATLAB keeps an empty list as 0 x 0.
         Some(array) if array.is_empty() => Vec::new(),
-        Some(array) => pairs("emitters", array, f64::NEG_INFINITY)?,
+        Some(array) => {
+            let places = pairs("emitters", array, f64::NEG_INFINITY)?;
+            places.into_iter().map(|at| grid.site_at(at)).collect()
+        }
         None => Vec::new(),
     };
-    let emitter_se = match store.find("emitter_se")? {
-        Some(array) => pairs("emitter_se", array, 0.0)?,
+    let errors: Vec<[f64; 2]> = match store.find("emitter_se")? {
+        Some(array) => {
+            let cells = pairs("emitter_se", array, 0.0)?;
+            cells.into_iter().map(|se| se.map(|s| s * grid.cell_m())).collect()
+        }
         None => Vec::new(),
     };
     let exponents = exponents(store)?;
-    let map = map.with_frequencies(frequencies(store)?)?.with_spread_db(spread)?;
+    let labels = labels(store, map.bands())?;
+    let map = map.with_labels(labels)?.with_spread_db(spread)?.with_noise_db(noise)?;
     let map = map.with_emitters(emitters);
-    Ok(map.with_emitter_se(emitter_se)?.with_exponents(exponents)?)
+    Ok(map.with_emitter_se_m(errors)?.with_exponents(exponents)?)
 }
 
 fn exponents(store: &mut dyn Store) -> Check<Vec<Exponent>> {
@@ -260,24 +259,80 @@ pub(crate) fn shared_fields(map: &RadioMap) -> Vec<Field<'_>> {
     if let Some(spread) = map.spread_db() {
         fields.push(Field::real("spread_db", spread.view().into_dyn().into()));
     }
-    if !map.emitters().is_empty() {
-        let positions = ndarray::aview2(map.emitters());
-        fields.push(Field::real("emitters", positions.into_dyn().into()));
+    if let Some(reading) = map.reading_spread_db() {
+        fields.push(Field::real("reading_spread_db", reading.into_dyn().into()));
     }
-    if !map.emitter_se().is_empty() {
-        let errors = ndarray::aview2(map.emitter_se());
-        fields.push(Field::real("emitter_se", errors.into_dyn().into()));
+    fields.extend(small_fields(map));
+    fields
+}
+
+/// What is said about a map beside its large arrays.
+fn small_fields(map: &RadioMap) -> Vec<Field<'_>> {
+    let mut fields = Vec::new();
+    if let Some(noise) = map.noise_db() {
+        fields.push(Field::vector("noise_db", noise));
     }
-    if !map.exponents().is_empty() {
+    let exponents = map.exponents();
+    fields.extend(emitter_fields(map.grid(), map.emitters(), map.emitter_se_m(), exponents));
+    fields.extend(unit_fields(map.scale(), map.labels()));
+    fields.extend(grid_fields(map.grid()));
+    fields
+}
+
+/// Emitters as rows and columns of the grid, with their errors in cells.
+pub(crate) fn emitter_fields<'a>(
+    grid: portolan::Grid,
+    emitters: &[Site],
+    errors_m: &[[f64; 2]],
+    exponents: &[Exponent],
+) -> Vec<Field<'a>> {
+    let mut fields = Vec::new();
+    let table = |rows: Vec<[f64; 2]>| ndarray::arr2(&rows).into_dyn();
+    if !emitters.is_empty() {
+        let places = emitters.iter().map(|at| grid.position(*at)).collect();
+        fields.push(Field::real("emitters", table(places).into()));
+    }
+    if !errors_m.is_empty() {
+        let cells = errors_m.iter().map(|se| se.map(|s| s / grid.cell_m())).collect();
+        fields.push(Field::real("emitter_se", table(cells).into()));
+    }
+    if !exponents.is_empty() {
         let of = |part: fn(&Exponent) -> f64| {
-            map.exponents().iter().map(part).collect::<Array1<f64>>().into_dyn()
+            exponents.iter().map(part).collect::<Array1<f64>>().into_dyn()
         };
         fields.push(Field::real("exponent", of(|e| e.value).into()));
         fields.push(Field::real("exponent_se", of(|e| e.se).into()));
     }
-    if let Some(freq_hz) = map.freq_hz() {
-        fields.push(Field::vector("freq_hz", freq_hz));
+    fields
+}
+
+/// What is said about a map whose large arrays are written by themselves.
+#[derive(Clone, Copy, Debug)]
+pub struct MapFields<'a> {
+    /// What the map is drawn on.
+    pub grid: portolan::Grid,
+    /// What powers are measured in.
+    pub scale: portolan::Scale,
+    /// Frequencies and names of the bands.
+    pub labels: &'a portolan::BandLabels,
+    /// Noise of a reading in dB, per band.
+    pub noise_db: Option<&'a [f64]>,
+}
+
+/// The small arrays of a map, for [`MapWriter`](crate::MapWriter).
+pub fn map_fields<'a>(
+    about: &MapFields<'a>,
+    emitters: &[portolan::model::ModelEmitter],
+) -> Vec<Field<'a>> {
+    let mut fields = Vec::new();
+    if let Some(noise) = about.noise_db {
+        fields.push(Field::vector("noise_db", noise));
     }
-    fields.push(Field::scalar("cell_m", map.grid().cell_m()));
+    let places: Vec<Site> = emitters.iter().map(|e| e.at).collect();
+    let errors: Vec<[f64; 2]> = emitters.iter().filter_map(|e| e.at_se_m).collect();
+    let exponents: Vec<Exponent> = emitters.iter().filter_map(|e| e.exponent).collect();
+    fields.extend(emitter_fields(about.grid, &places, &errors, &exponents));
+    fields.extend(unit_fields(about.scale, about.labels));
+    fields.extend(grid_fields(about.grid));
     fields
 }

@@ -219,7 +219,7 @@ fn entries(layout: &MapLayout, small: &[Field<'_>]) -> Check<Vec<StoredEntry>> {
         .and_then(|bytes| bytes.checked_add(header.len() as u64))
         .filter(|bytes| *bytes < 1 << 56)
         .ok_or_else(too_large)?;
-    let mut names: Vec<&str> = small.iter().map(|field| field.name).collect();
+    let mut names: Vec<&str> = small.iter().map(|field| &*field.name).collect();
     names.extend(arrays);
     names.sort_unstable();
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {

@@ -2,19 +2,19 @@
 
 use ndarray::{Array2, Axis};
 use portolan::quantiser::MISSING_LEVEL;
-use portolan::{Cell, Grid, Quantiser, Readings, Values};
+use portolan::{Grid, Quantiser, Readings, Scale, Site, Values};
 
 use crate::error::{Check, Problem, shown};
-use crate::map_arrays::{cell_m, frequencies};
-use crate::options::ReadOptions;
+use crate::options::{ReadOptions, Unit};
 use crate::store::{Field, FieldData, Store, matrix, scalar, vector};
+use crate::unit_arrays::{grid, grid_fields, labels, unit, unit_fields, value_unit};
 
 /// No grid has this many rows or columns.
 const FARTHEST: f64 = (1u64 << 40) as f64;
 
 /// True where the arrays can make readings.
 pub(crate) fn is_readings(store: &dyn Store) -> bool {
-    store.has("cells") && (store.has("values") || store.has("levels"))
+    (store.has("cells") || store.has("sites")) && (store.has("values") || store.has("levels"))
 }
 
 pub(crate) fn read(
@@ -24,28 +24,101 @@ pub(crate) fn read(
 ) -> Check<Readings> {
     if !is_readings(store) {
         let names = store.names();
-        let expected = "'grid', 'cells' and 'values' (or 'levels')";
+        let expected = "'sites' (or 'grid' and 'cells') and 'values' (or 'levels')";
         return Err(Problem::new(format!("holds {names}, expected {expected}")));
     }
-    let (rows, cols) = sides(store, options)?;
-    let grid = Grid::new(rows, cols, cell_m(store, options)?)?;
-    let cells = cells(store, grid)?;
-    let values = match (store.has("values"), store.has("levels")) {
+    let grid = match (store.has("cells"), store.has("grid") || options.grid.is_some()) {
+        (true, _) | (false, true) => {
+            let sides = sides(store, options)?;
+            Some(grid(store, sides, options)?)
+        }
+        (false, false) => None,
+    };
+    let sites = match (store.has("sites"), grid) {
+        (true, _) => sites(store)?,
+        (false, Some(grid)) => cells(store, grid)?,
+        (false, None) => return Err(Problem::new("array 'sites' is missing")),
+    };
+    let (values, scale) = match (store.has("values"), store.has("levels")) {
         (true, true) => {
             return Err(Problem::new("holds both 'values' and 'levels', expected one of them"));
         }
-        (true, false) => Values::Power(power(store, options)?),
+        (true, false) => {
+            let (unit, scale) = unit(store, options, None, warnings)?;
+            (Values::Power(power(store, unit)?), scale)
+        }
         (false, _) => levels(store)?,
     };
-    let (readings, merged) = Readings::merged(grid, cells, values)?;
+    let (sensors, bands) = values.dim();
+    let (readings, merged) = Readings::merged(sites, values, scale)?;
     warn_merged(merged, warnings);
-    Ok(readings.with_frequencies(frequencies(store)?)?)
+    let labels = labels(store, bands)?;
+    let readings = readings.with_grid(grid)?.with_labels(labels)?;
+    attach(readings, store, merged == 0, (sensors, bands))
+}
+
+/// What is known about single entries; sensors that were merged have lost it.
+fn attach(
+    readings: Readings,
+    store: &mut dyn Store,
+    apart: bool,
+    (sensors, bands): (usize, usize),
+) -> Check<Readings> {
+    let mut entries = |name: &'static str| -> Check<Option<Array2<f64>>> {
+        let Some(index) = store.position(name) else { return Ok(None) };
+        if !apart {
+            let what = "sensors share a place: give every place once, or leave it out";
+            return Err(Problem::new(format!("array '{name}' cannot be used where {what}")));
+        }
+        let array = store.load(index)?;
+        let array = if array.ndim() == 1 { array.insert_axis(Axis(1)) } else { array };
+        let array = matrix(name, array, "sensors x bands")?;
+        if array.dim() != (sensors, bands) {
+            let shape = array.shape();
+            return Err(Problem::new(format!(
+                "array '{name}' has shape {shape:?}, expected [{sensors}, {bands}]"
+            )));
+        }
+        Ok(Some(array))
+    };
+    let (count, noise) = (entries("count")?, entries("noise_db")?);
+    let not_heard = entries("not_heard")?;
+    let time = store.find("time_s")?.map(|array| vector("time_s", array)).transpose()?;
+    let mut readings = readings.with_noise_db(noise)?;
+    if count.is_some() {
+        readings = readings.with_repeats(count)?;
+    }
+    if apart {
+        readings = readings.with_time_s(time)?;
+    }
+    let Some(silent) = not_heard else { return Ok(readings) };
+    let silent = silent.mapv(|v| v != 0.0);
+    let floor = match store.find("floor_dbm")? {
+        Some(array) => vector("floor_dbm", array)?,
+        None => return Err(Problem::new("array 'not_heard' needs 'floor_dbm' beside it")),
+    };
+    let floor: Vec<f64> = match floor[..] {
+        [one] => vec![one; bands],
+        _ => floor,
+    };
+    Ok(readings.with_not_heard(silent, floor.iter().map(|f| 10f64.powf(f / 10.0)).collect())?)
 }
 
 pub(crate) fn warn_merged(merged: usize, warnings: &mut Vec<String>) {
     if merged > 0 {
-        warnings.push(format!("{merged} sensor(s) share a cell with an earlier one: averaged"));
+        warnings.push(format!("{merged} sensor(s) share a place with an earlier one: averaged"));
     }
+}
+
+fn sites(store: &mut dyn Store) -> Check<Vec<Site>> {
+    let array = matrix("sites", store.need("sites", "")?, "sensors x 2 (x, y in metres)")?;
+    if array.ncols() != 2 {
+        let shape = array.shape();
+        return Err(Problem::new(format!(
+            "array 'sites' has shape {shape:?}, expected [sensors, 2]"
+        )));
+    }
+    Ok(array.rows().into_iter().map(|row| Site::new(row[0], row[1])).collect())
 }
 
 fn sides(store: &mut dyn Store, options: &ReadOptions) -> Check<(usize, usize)> {
@@ -77,7 +150,7 @@ fn sides(store: &mut dyn Store, options: &ReadOptions) -> Check<(usize, usize)> 
     }
 }
 
-fn cells(store: &mut dyn Store, grid: Grid) -> Check<Vec<Cell>> {
+fn cells(store: &mut dyn Store, grid: Grid) -> Check<Vec<Site>> {
     let array = matrix("cells", store.need("cells", "")?, "sensors x 2 (row, col)")?;
     if array.ncols() != 2 {
         let shape = array.shape();
@@ -95,7 +168,7 @@ fn cells(store: &mut dyn Store, grid: Grid) -> Check<Vec<Cell>> {
             let (rows, cols) = (grid.rows(), grid.cols());
             return Err(Problem::new(format!("{at} is off the {rows} x {cols} grid")));
         }
-        Ok(Cell::new(row as usize, col as usize))
+        Ok(grid.site_at([row, col]))
     };
     array.rows().into_iter().enumerate().map(cell).collect()
 }
@@ -107,24 +180,22 @@ fn table(name: &str, store: &mut dyn Store) -> Check<Array2<f64>> {
     matrix(name, array, "sensors x bands")
 }
 
-fn power(store: &mut dyn Store, options: &ReadOptions) -> Check<Array2<f64>> {
+fn power(store: &mut dyn Store, unit: Unit) -> Check<Array2<f64>> {
     let mut values = table("values", store)?;
-    match options.unit {
-        Some(unit) => values.mapv_inplace(|v| unit.to_linear(v)),
-        None => {
-            if let Some(((sensor, band), value)) = values.indexed_iter().find(|(_, v)| **v < 0.0) {
-                return Err(Problem::new(format!(
-                    "array 'values' at sensor {sensor}, band {band} is {}, expected linear \
-                     power: pass --unit dbm if it is in dBm",
-                    shown(*value)
-                )));
-            }
-        }
+    let unit = value_unit(unit, values.iter().copied());
+    if unit.is_decibels() {
+        values.mapv_inplace(|v| unit.to_linear(v));
+    } else if let Some(((sensor, band), value)) = values.indexed_iter().find(|(_, v)| **v < 0.0) {
+        return Err(Problem::new(format!(
+            "array 'values' at sensor {sensor}, band {band} is {}, expected linear power: pass \
+             --unit dbm if it is in dBm",
+            shown(*value)
+        )));
     }
     Ok(values)
 }
 
-fn levels(store: &mut dyn Store) -> Check<Values> {
+fn levels(store: &mut dyn Store) -> Check<(Values, Scale)> {
     let why = "levels come with their quantiser: 'edges', 'sigma' and 'a'";
     let edges = vector("edges", store.need("edges", why)?)?;
     let sigma = scalar("sigma", store.need("sigma", why)?)?;
@@ -145,34 +216,68 @@ fn levels(store: &mut dyn Store) -> Check<Values> {
         }
         levels[[sensor, band]] = value as u8;
     }
-    Ok(Values::Levels { levels, quantiser })
+    let scale = Scale::relative(quantiser.offset())?;
+    Ok((Values::Levels { levels, quantiser }, scale))
 }
 
-/// The arrays of a set of readings.
+/// The arrays of a set of readings. Sensors on the cells of their grid are written as cells.
 pub(crate) fn fields(readings: &Readings) -> Vec<Field<'_>> {
-    let grid = readings.grid();
-    let whole = |name, array: ndarray::ArrayD<i64>| Field { name, data: FieldData::Whole(array) };
-    let sides = ndarray::arr1(&[grid.rows() as i64, grid.cols() as i64]);
-    let cells = Array2::from_shape_fn((readings.sensors(), 2), |(sensor, axis)| {
-        let cell = readings.cells()[sensor];
-        if axis == 0 { cell.row as i64 } else { cell.col as i64 }
+    let whole = |name: &'static str, array: ndarray::ArrayD<i64>| Field {
+        name: name.into(),
+        data: FieldData::Whole(array),
+    };
+    let mut fields = Vec::new();
+    if let Some(grid) = readings.grid() {
+        let sides = ndarray::arr1(&[grid.rows() as i64, grid.cols() as i64]);
+        fields.push(whole("grid", sides.into_dyn()));
+    }
+    let places = |of: &dyn Fn(usize) -> [f64; 2]| {
+        Array2::from_shape_fn((readings.sensors(), 2), |(sensor, axis)| of(sensor)[axis])
+    };
+    let on_cells = readings.grid().filter(|grid| {
+        let centred = |site: &Site| grid.cell_at(*site).is_some_and(|c| grid.site(c) == *site);
+        readings.sites().iter().all(centred)
     });
-    let mut fields = vec![whole("grid", sides.into_dyn()), whole("cells", cells.into_dyn())];
+    match on_cells {
+        Some(grid) => {
+            let cells = places(&|sensor| grid.position(readings.sites()[sensor]).map(f64::round));
+            fields.push(whole("cells", cells.mapv(|v| v as i64).into_dyn()));
+        }
+        None => {
+            let sites = places(&|sensor| {
+                let Site { x_m, y_m } = readings.sites()[sensor];
+                [x_m, y_m]
+            });
+            fields.push(Field::real("sites", sites.into_dyn().into()));
+        }
+    }
     match readings.values() {
         Values::Power(power) => {
             fields.push(Field::real("values", power.view().into_dyn().into()));
         }
         Values::Levels { levels, quantiser } => {
             let levels = FieldData::Byte(levels.view().into_dyn().into());
-            fields.push(Field { name: "levels", data: levels });
+            fields.push(Field { name: "levels".into(), data: levels });
             fields.push(Field::vector("edges", quantiser.edges()));
             fields.push(Field::scalar("sigma", quantiser.sigma()));
             fields.push(Field::scalar("a", quantiser.offset()));
         }
     }
-    if let Some(freq_hz) = readings.freq_hz() {
-        fields.push(Field::vector("freq_hz", freq_hz));
+    if let Some(repeats) = readings.repeats() {
+        fields.push(Field::real("count", repeats.view().into_dyn().into()));
     }
-    fields.push(Field::scalar("cell_m", grid.cell_m()));
+    if let Some(noise) = readings.noise_db() {
+        fields.push(Field::real("noise_db", noise.view().into_dyn().into()));
+    }
+    if let Some(time) = readings.time_s() {
+        fields.push(Field::vector("time_s", time));
+    }
+    if let Some(silent) = readings.not_heard() {
+        fields.push(Field::truth("not_heard", silent.entries.view().into_dyn().into()));
+        let floor: ndarray::Array1<f64> = silent.floor.iter().map(|f| 10.0 * f.log10()).collect();
+        fields.push(Field::real("floor_dbm", floor.into_dyn().into()));
+    }
+    fields.extend(unit_fields(readings.scale(), readings.labels()));
+    fields.extend(readings.grid().into_iter().flat_map(grid_fields));
     fields
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use portolan::{RadioMap, Readings, Values};
+use portolan::{Grid, Model, RadioMap, Readings, Region, Scale, Site, Values};
 
 use crate::error::{Problem, Result};
 use crate::format::{Format, Want, parse};
@@ -11,13 +11,15 @@ use crate::npz::Npz;
 use crate::options::{Content, ReadOptions, Unit};
 use crate::source::Source;
 use crate::store::Entry;
-use crate::{large_map, map_arrays, readings_arrays};
+use crate::{large_map, map_arrays, model_file, readings_arrays};
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Map,
     Readings,
+    /// A fitted model.
+    Model,
     /// Arrays that are neither; one of them may be a map by `--var`.
     Arrays,
 }
@@ -54,6 +56,18 @@ pub struct Summary {
     pub rows: usize,
     pub cols: usize,
     pub cell_m: f64,
+    /// The centre of the first cell, x and y in metres.
+    pub origin_m: [f64; 2],
+    /// Least and greatest x, least and greatest y of the sensors.
+    pub region_m: Option<[f64; 4]>,
+    /// What powers are measured in: dbm, db or relative.
+    pub unit: Option<&'static str>,
+    /// The a of ln(x + a), of relative powers.
+    pub offset: Option<f64>,
+    /// Entries that were not heard.
+    pub not_heard: usize,
+    /// The method of a model.
+    pub method: Option<String>,
     pub bands: usize,
     pub freq_hz: Option<Vec<f64>>,
     /// Least and greatest known power; linear, whatever unit the file is in.
@@ -86,7 +100,8 @@ pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Summary>
     if !matches!(format, Format::Csv | Format::Trace) {
         let store = source.store(format).map_err(in_file)?;
         known = map_arrays::is_map(store.as_ref(), options)
-            || readings_arrays::is_readings(store.as_ref());
+            || readings_arrays::is_readings(store.as_ref())
+            || model_file::is_model(store.as_ref());
         arrays.extend(store.entries().iter().map(ArraySummary::from));
         // Nothing to name with --var: such a file is refused as every other command refuses it.
         known |= arrays.is_empty();
@@ -104,6 +119,7 @@ pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Summary>
         match &loaded.value {
             Content::Map(map) => summary.describe_map(map),
             Content::Readings(readings) => summary.describe_readings(readings),
+            Content::Model(model) => summary.describe_model(model),
         }
         summary.warnings = loaded.warnings;
     }
@@ -118,6 +134,12 @@ impl Summary {
             rows: 0,
             cols: 0,
             cell_m: 1.0,
+            origin_m: [0.0; 2],
+            region_m: None,
+            unit: None,
+            offset: None,
+            not_heard: 0,
+            method: None,
             bands: 0,
             freq_hz: None,
             range: None,
@@ -136,7 +158,8 @@ impl Summary {
     fn describe_map(&mut self, map: &RadioMap) {
         let grid = map.grid();
         self.kind = Kind::Map;
-        (self.rows, self.cols, self.cell_m) = (grid.rows(), grid.cols(), grid.cell_m());
+        self.describe_grid(grid);
+        self.describe_scale(map.scale());
         self.bands = map.bands();
         self.freq_hz = map.freq_hz().map(<[f64]>::to_vec);
         self.factors = map.factors().map(|factors| factors.psd.nrows());
@@ -151,10 +174,48 @@ impl Summary {
         }
     }
 
-    fn describe_readings(&mut self, readings: &Readings) {
-        let grid = readings.grid();
-        self.kind = Kind::Readings;
+    fn describe_grid(&mut self, grid: Grid) {
         (self.rows, self.cols, self.cell_m) = (grid.rows(), grid.cols(), grid.cell_m());
+        self.origin_m = [grid.origin().x_m, grid.origin().y_m];
+    }
+
+    fn describe_scale(&mut self, scale: Scale) {
+        let own = Unit::of_scale(scale);
+        self.unit = Unit::NAMED.iter().find(|(_, unit)| *unit == own).map(|(name, _)| *name);
+        if let Scale::Relative { offset } = scale {
+            self.offset = Some(offset);
+        }
+    }
+
+    fn describe_region(&mut self, sites: &[Site]) {
+        self.region_m = Region::around(sites)
+            .map(|r| [r.low.x_m, r.high.x_m, r.low.y_m, r.high.y_m]);
+    }
+
+    fn describe_model(&mut self, model: &Model) {
+        self.kind = Kind::Model;
+        model.grid().into_iter().for_each(|grid| self.describe_grid(grid));
+        self.describe_scale(model.scale());
+        self.describe_region(model.sites());
+        self.bands = model.bands();
+        self.freq_hz = model.labels().freq_hz().map(<[f64]>::to_vec);
+        self.sensors = Some(model.sites().len());
+        self.emitters = model.emitters().len();
+        self.has_spread = model.gives_spread();
+        let report = model.report();
+        self.method = Some(match &report.chosen {
+            Some(chosen) => format!("{} (chose {chosen})", report.method),
+            None => report.method.clone(),
+        });
+    }
+
+    fn describe_readings(&mut self, readings: &Readings) {
+        self.kind = Kind::Readings;
+        readings.grid().into_iter().for_each(|grid| self.describe_grid(grid));
+        self.describe_scale(readings.scale());
+        self.describe_region(readings.sites());
+        self.not_heard =
+            readings.not_heard().map_or(0, |n| n.entries.iter().filter(|e| **e).count());
         self.bands = readings.bands();
         self.freq_hz = readings.freq_hz().map(<[f64]>::to_vec);
         self.sensors = Some(readings.sensors());
@@ -167,6 +228,7 @@ impl Summary {
             });
         }
         self.count(readings.power().iter().copied());
+        self.gaps = readings.gaps();
     }
 
     fn count(&mut self, values: impl Iterator<Item = f64>) {
@@ -186,6 +248,7 @@ impl fmt::Display for Summary {
         let kind = match self.kind {
             Kind::Map => "map",
             Kind::Readings => "readings",
+            Kind::Model => "a fitted model",
             Kind::Arrays => "arrays that make no map: name one with --var",
         };
         writeln!(f, "holds      {kind}")?;
@@ -205,7 +268,22 @@ impl fmt::Display for Summary {
 
 impl Summary {
     fn fmt_content(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "grid       {} x {} cells of {} m", self.rows, self.cols, self.cell_m)?;
+        if let Some(method) = &self.method {
+            writeln!(f, "method     {method}")?;
+        }
+        if self.rows > 0 {
+            let [x, y] = self.origin_m;
+            let (rows, cols, cell_m) = (self.rows, self.cols, self.cell_m);
+            writeln!(f, "grid       {rows} x {cols} cells of {cell_m} m, from x {x}, y {y}")?;
+        }
+        if let Some([left, right, low, high]) = self.region_m {
+            writeln!(f, "places     x {left} to {right}, y {low} to {high} m")?;
+        }
+        match (self.unit, self.offset) {
+            (Some(unit), Some(offset)) => writeln!(f, "unit       {unit}, a {offset}")?,
+            (Some(unit), None) => writeln!(f, "unit       {unit}")?,
+            (None, _) => {}
+        }
         writeln!(f, "bands      {}", self.bands)?;
         if let Some([first, .., last]) = self.freq_hz.as_deref() {
             writeln!(f, "frequency  {} to {} MHz", first / 1e6, last / 1e6)?;
@@ -223,7 +301,15 @@ impl Summary {
             let (low, high) = (dbm(least), dbm(most));
             writeln!(f, "power      {least:.3e} to {most:.3e} linear ({low:.1} to {high:.1} dB)")?;
         }
-        writeln!(f, "gaps       {} of {}", self.gaps, self.entries)?;
+        if self.kind != Kind::Model {
+            writeln!(f, "gaps       {} of {}", self.gaps, self.entries)?;
+        }
+        if self.not_heard > 0 {
+            writeln!(f, "not heard  {} of {}", self.not_heard, self.entries)?;
+        }
+        if self.kind == Kind::Model {
+            writeln!(f, "spread     {}", if self.has_spread { "yes" } else { "no" })?;
+        }
         if self.kind == Kind::Map {
             match self.factors {
                 Some(emitters) => writeln!(f, "factored   yes, {emitters} emitter(s)")?,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 
-use ndarray::{Array, Array2, Array3, Dimension};
-use portolan::{Cell, Grid, RadioMap, Readings, Values};
+use ndarray::{Array2, Array3};
+use portolan::{BandLabels, Cell, Grid, RadioMap, Readings, Scale, Site, Values};
 
 use crate::columns::{Band, Layout, Position, layout};
 use crate::error::{Check, Problem, quoted, shown};
@@ -18,17 +18,39 @@ const MOST_ENTRIES: usize = 1 << 24;
 /// The farthest cell a table may name; a grid's own limit is tighter.
 const FARTHEST: f64 = (1u64 << 28) as f64;
 
-/// A table with its positions turned into cells and its values into linear power.
+/// A table with its places in metres and its values in linear power.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
-    grid: Grid,
-    cells: Vec<Cell>,
+    sites: Vec<Site>,
+    /// The grid that the table lies on, where it says so or the caller does.
+    grid: Option<Grid>,
+    /// The table lists cells with their places and spread, as a map written by this crate.
+    map: bool,
+    entries: Entries,
+    scale: Scale,
+    labels: BandLabels,
+    /// The power below which the caller says that nothing is heard.
+    floor: Option<f64>,
+}
+
+/// Values of a table, lines or sensors x bands.
+#[derive(Clone, Debug)]
+struct Entries {
     power: Array2<f64>,
-    freq_hz: Option<Vec<f64>>,
+    /// How often each was read, in a long table.
+    count: Option<Array2<f64>>,
+    /// Marked by the caller's code for "not heard".
+    silent: Array2<bool>,
+    spread: Option<Array2<f64>>,
 }
 
 impl Table {
-    pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Vec<String>) -> Check<Self> {
+    pub fn read(
+        bytes: &[u8],
+        options: &ReadOptions,
+        as_map: bool,
+        warnings: &mut Vec<String>,
+    ) -> Check<Self> {
         if options.var.is_some() {
             return Err(Problem::new("a table has no variables: leave out --var"));
         }
@@ -36,119 +58,213 @@ impl Table {
         let header = lines.next()?.ok_or_else(|| Problem::new("line 1: expected a header"))?;
         let layout = layout(&header.fields(), options.unit, warnings)?;
         let (Layout::Wide { position, .. } | Layout::Long { position, .. }) = &layout;
-        let places = Places::new(*position, options, warnings)?;
+        let mut places = Places::new(*position, options, as_map, warnings)?;
+        let is_map = matches!(position, Position::Both(_));
         lines.columns = header.record.len();
-        let (cells, power, freq_hz) = match layout {
-            Layout::Wide { bands, .. } => wide(&mut lines, &places, &bands)?,
-            Layout::Long { freq, scale, power, unit, .. } => {
-                let columns = LongColumns { freq, scale, power, unit };
-                long(&mut lines, &places, columns, &header, warnings)?
+        let scale = layout.scale()?;
+        let (sites, entries, labels) = match layout {
+            Layout::Wide { bands, .. } => wide(&mut lines, &mut places, &bands, options)?,
+            Layout::Long { freq, scale: hertz, power, unit, .. } => {
+                let columns = LongColumns { freq, scale: hertz, power, unit };
+                long(&mut lines, &mut places, columns, scale, (&header, options), warnings)?
             }
         };
-        if cells.is_empty() {
+        if sites.is_empty() {
             return Err(Problem::new("a header but no readings below it"));
         }
-        let grid = places.grid(&cells, warnings)?;
-        Ok(Self { grid, cells, power, freq_hz })
+        let (sites, grid) = places.settle(sites, warnings)?;
+        let floor = options.floor_db.map(|db| 10f64.powf(db / 10.0));
+        Ok(Self { sites, grid, map: is_map, entries, scale, labels, floor })
     }
 
-    /// True where every cell of the grid has a line, as in a map written by this crate.
-    pub fn covers_grid(&self) -> bool {
-        if self.cells.len() < self.grid.cells() {
-            return false;
-        }
-        let mut seen = vec![false; self.grid.cells()];
-        self.cells.iter().for_each(|&cell| seen[self.grid.index(cell)] = true);
-        seen.iter().all(|&seen| seen)
+    /// True where the table was written as a map.
+    pub fn is_map(&self) -> bool {
+        self.map
     }
 
     pub fn into_readings(self, warnings: &mut Vec<String>) -> Check<Readings> {
-        let (readings, merged) =
-            Readings::merged(self.grid, self.cells, Values::Power(self.power))?;
+        let Entries { power, count, silent, .. } = self.entries;
+        // A band that nobody heard says nothing.
+        let floor: Vec<f64> = power
+            .columns()
+            .into_iter()
+            .map(|band| band.iter().copied().filter(|x| *x > 0.0).fold(f64::INFINITY, f64::min))
+            .collect();
+        let bands = power.ncols();
+        let marked = silent.iter().any(|s| *s);
+        let mut values = power;
+        // Marked entries go through the merging of places as zeros, which mean the same.
+        if marked && !self.scale.has_zero() {
+            ndarray::Zip::from(&mut values).and(&silent).for_each(|x, s| {
+                if *s {
+                    *x = 0.0;
+                }
+            });
+        }
+        let (readings, merged) = Readings::merged(self.sites, Values::Power(values), self.scale)?;
         warn_merged(merged, warnings);
-        Ok(readings.with_frequencies(self.freq_hz)?)
+        let readings = readings.with_grid(self.grid)?.with_labels(self.labels)?;
+        let readings = match count {
+            Some(count) if merged == 0 => readings.with_repeats(Some(count))?,
+            _ => readings,
+        };
+        let Some(silent) = readings.not_heard().map(|n| n.entries.clone()) else {
+            return Ok(readings);
+        };
+        let floor: Vec<f64> = match self.floor {
+            Some(floor) => vec![floor; bands],
+            None => floor,
+        };
+        Ok(readings.with_not_heard(silent, floor)?)
     }
 
     /// A map in which the cells without a line are unknown.
     pub fn into_map(self, warnings: &mut Vec<String>) -> Check<RadioMap> {
-        let (grid, bands) = (self.grid, self.power.ncols());
-        let entries = grid.cells().checked_mul(bands).filter(|&n| n <= self.allowed());
-        if entries.is_none() {
+        let Some(grid) = self.grid else {
+            return Err(Problem::new("a map needs a grid: pass --grid ROWSxCOLS"));
+        };
+        let bands = self.entries.power.ncols();
+        let allowed = MOST_ENTRIES.max(self.entries.power.len().saturating_mul(1000));
+        if grid.cells().checked_mul(bands).is_none_or(|n| n > allowed) {
             let (rows, cols) = (grid.rows(), grid.cols());
             return Err(Problem::new(format!(
                 "a map of {rows} x {cols} x {bands} is too large for a table of {} lines",
-                self.cells.len()
+                self.sites.len()
             )));
         }
-        let mut sum = Array3::<f64>::zeros((grid.rows(), grid.cols(), bands));
-        let mut count = Array3::<f64>::zeros(sum.raw_dim());
-        let mut lines = vec![0usize; grid.cells()];
-        for (cell, values) in self.cells.iter().zip(self.power.rows()) {
-            lines[grid.index(*cell)] += 1;
-            for (band, value) in values.iter().enumerate().filter(|(_, v)| !v.is_nan()) {
-                sum[[cell.row, cell.col, band]] += value;
-                count[[cell.row, cell.col, band]] += 1.0;
-            }
+        let cells: Vec<Cell> = self.sites.iter().filter_map(|&site| grid.cell_at(site)).collect();
+        let mut lines = vec![Vec::new(); grid.cells()];
+        for (line, cell) in cells.iter().enumerate() {
+            lines[grid.index(*cell)].push(line);
         }
-        warn_merged(lines.iter().map(|n| n.saturating_sub(1)).sum(), warnings);
-        let unknown = lines.iter().filter(|n| **n == 0).count();
+        warn_merged(lines.iter().map(|l| l.len().saturating_sub(1)).sum(), warnings);
+        let unknown = lines.iter().filter(|l| l.is_empty()).count();
         if unknown > 0 {
             let cells = grid.cells();
             warnings.push(format!("{unknown} of {cells} cells have no line: taken as unknown"));
         }
-        Ok(RadioMap::dense(grid, mean(sum, &count))?.with_frequencies(self.freq_hz)?)
-    }
-
-    fn allowed(&self) -> usize {
-        MOST_ENTRIES.max(self.power.len().saturating_mul(1000))
+        let mean = |values: &Array2<f64>, linear: bool| {
+            Array3::from_shape_fn((grid.rows(), grid.cols(), bands), |(i, j, k)| {
+                let known = lines[grid.index(Cell::new(i, j))].iter().map(|&l| values[[l, k]]);
+                let known: Vec<f64> = known.filter(|v| !v.is_nan()).collect();
+                average(&known, linear)
+            })
+        };
+        let power = mean(&self.entries.power, self.scale.has_zero());
+        let spread = self.entries.spread.as_ref().map(|spread| mean(spread, true));
+        let map = RadioMap::dense(grid, power, self.scale)?.with_labels(self.labels)?;
+        Ok(map.with_spread_db(spread)?)
     }
 }
 
-/// Turns the positions of a table into cells.
+/// The mean of powers: in dB unless `linear` or one is zero. NaN without any.
+fn average(values: &[f64], linear: bool) -> f64 {
+    let count = values.len() as f64;
+    match values {
+        [] => f64::NAN,
+        [only] => *only,
+        _ if linear || values.contains(&0.0) => values.iter().sum::<f64>() / count,
+        _ => (values.iter().map(|v| v.ln()).sum::<f64>() / count).exp(),
+    }
+}
+
+impl Layout {
+    /// The scale of all columns, which must be of one kind.
+    fn scale(&self) -> Check<Scale> {
+        let units: Vec<Unit> = match self {
+            Layout::Wide { bands, .. } => bands.iter().map(|band| band.unit).collect(),
+            Layout::Long { unit, .. } => vec![*unit],
+        };
+        let scales = units.iter().map(|u| u.scale(None)).collect::<Result<Vec<_>, _>>()?;
+        match scales.windows(2).all(|pair| pair[0] == pair[1]) {
+            true => Ok(scales[0]),
+            false => Err(Problem::new(
+                "line 1: some columns are calibrated and others are not: expected one kind",
+            )),
+        }
+    }
+}
+
+/// Turns the positions of a table into places.
 struct Places {
     position: Position,
     sides: Option<(usize, usize)>,
     cell_m: f64,
-    origin_m: (f64, f64),
+    origin: Site,
+    as_map: bool,
+    /// The greatest row and column so far, of tables that name cells.
+    last: (usize, usize),
+    /// Row, col, x and y of the first line and of lines that differ from it, in tables with both.
+    known: Vec<[f64; 4]>,
 }
 
 impl Places {
-    fn new(position: Position, options: &ReadOptions, warnings: &mut Vec<String>) -> Check<Self> {
+    fn new(
+        position: Position,
+        options: &ReadOptions,
+        as_map: bool,
+        warnings: &mut Vec<String>,
+    ) -> Check<Self> {
         let cell_m = options.cell_m.unwrap_or(1.0);
-        if matches!(position, Position::Metres(..)) && options.cell_m.is_none() {
+        let on_grid = as_map || options.grid.is_some();
+        if matches!(position, Position::Metres(..)) && options.cell_m.is_none() && on_grid {
             warnings.push("the cell size is not given: taken as 1 m".into());
         }
         let (rows, cols) = options.grid.unwrap_or((1, 1));
-        Grid::new(rows, cols, cell_m)?;
-        Ok(Self { position, sides: options.grid, cell_m, origin_m: options.origin_m })
+        let (x, y) = options.origin_m.unwrap_or((0.0, 0.0));
+        let grid = Grid::new(rows, cols, cell_m)?.with_origin(Site::new(x, y))?;
+        Ok(Self {
+            position,
+            sides: options.grid,
+            cell_m,
+            origin: grid.origin(),
+            as_map,
+            last: (0, 0),
+            known: Vec::new(),
+        })
     }
 
-    fn cell(&self, line: &Line) -> Check<Cell> {
+    /// The place of a line; a cell's is its row and column until the table is read.
+    fn site(&mut self, line: &Line) -> Check<Site> {
         let (row, col) = match self.position {
-            Position::Cell(row, col) => (
-                self.whole(line, row, line.number(row)?)?,
-                self.whole(line, col, line.number(col)?)?,
-            ),
             Position::Metres(x, y) => {
-                let row = ((line.number(x)? - self.origin_m.0) / self.cell_m).round();
-                let col = ((line.number(y)? - self.origin_m.1) / self.cell_m).round();
-                (self.whole(line, x, row)?, self.whole(line, y, col)?)
+                let site = Site::new(self.place(line, x)?, self.place(line, y)?);
+                if let Some((rows, cols)) = self.sides {
+                    let grid = Grid::new(rows, cols, self.cell_m)?.with_origin(self.origin)?;
+                    if grid.cell_at(site).is_none() {
+                        return Err(off_grid(line, &format!("x {}, y {}", shown(site.x_m), shown(site.y_m)), (rows, cols)));
+                    }
+                }
+                return Ok(site);
+            }
+            Position::Cell(row, col) => (self.whole(line, row)?, self.whole(line, col)?),
+            Position::Both([row, col, x, y]) => {
+                let (r, c) = (self.whole(line, row)?, self.whole(line, col)?);
+                let at = [r as f64, c as f64, self.place(line, x)?, self.place(line, y)?];
+                let new = self.known.first().is_none_or(|k| k[0] != at[0] && k[1] != at[1]);
+                if new && self.known.len() < 2 {
+                    self.known.push(at);
+                }
+                (r, c)
             }
         };
         if let Some((rows, cols)) = self.sides.filter(|s| row >= s.0 || col >= s.1) {
-            let number = line.number;
-            return Err(Problem::new(format!(
-                "line {number}: row {row}, col {col} is off the {rows} x {cols} grid: give a larger \
-                 grid or remove the line"
-            )));
+            return Err(off_grid(line, &format!("row {row}, col {col}"), (rows, cols)));
         }
-        Ok(Cell::new(row, col))
+        self.last = (self.last.0.max(row), self.last.1.max(col));
+        Ok(Site::new(row as f64, col as f64))
     }
 
-    fn whole(&self, line: &Line, column: usize, value: f64) -> Check<usize> {
+    fn place(&self, line: &Line, column: usize) -> Check<f64> {
+        let value = line.number(column)?;
         if value.is_nan() {
             return Err(line.wrong(column, "expected a position"));
         }
+        Ok(value)
+    }
+
+    fn whole(&self, line: &Line, column: usize) -> Check<usize> {
+        let value = self.place(line, column)?;
         if value.fract() != 0.0 {
             return Err(line.wrong(column, "expected a whole number"));
         }
@@ -159,38 +275,96 @@ impl Places {
         Ok(value as usize)
     }
 
-    /// The caller's grid, or the smallest that holds every sensor.
-    fn grid(&self, cells: &[Cell], warnings: &mut Vec<String>) -> Check<Grid> {
-        let (rows, cols) = self.sides.unwrap_or_else(|| {
-            let rows = cells.iter().map(|c| c.row + 1).max().unwrap_or(1);
-            let cols = cells.iter().map(|c| c.col + 1).max().unwrap_or(1);
+    /// Places in metres, and the grid that they belong to: the caller's, the smallest that holds
+    /// every cell, or none for places in metres that are readings.
+    fn settle(
+        &self,
+        mut sites: Vec<Site>,
+        warnings: &mut Vec<String>,
+    ) -> Check<(Vec<Site>, Option<Grid>)> {
+        if let Position::Metres(..) = self.position {
+            let grid = match self.sides {
+                Some((rows, cols)) => Grid::new(rows, cols, self.cell_m)?.with_origin(self.origin)?,
+                None if self.as_map => {
+                    let region = portolan::Region::around(&sites).unwrap_or(portolan::Region {
+                        low: self.origin,
+                        high: self.origin,
+                    });
+                    Grid::covering(region, self.cell_m)?
+                }
+                None => return Ok((sites, None)),
+            };
+            return Ok((sites, Some(grid)));
+        }
+        let (cell_m, origin) = match self.known[..] {
+            // Two lines that differ in row and column tell size and place.
+            [a, b] => {
+                let cell_m = (b[2] - a[2]) / (b[0] - a[0]);
+                (cell_m, Site::new(a[2] - a[0] * cell_m, a[3] - a[1] * cell_m))
+            }
+            _ => (self.cell_m, self.origin),
+        };
+        let (rows, cols) = self.sides.unwrap_or((self.last.0 + 1, self.last.1 + 1));
+        if self.sides.is_none() && self.known.is_empty() {
             warnings.push(format!("the grid is not given: {rows} x {cols} holds every position"));
-            (rows, cols)
-        });
-        Ok(Grid::new(rows, cols, self.cell_m)?)
+        }
+        let grid = Grid::new(rows, cols, cell_m)?.with_origin(origin)?;
+        sites.iter_mut().for_each(|site| *site = grid.site_at([site.x_m, site.y_m]));
+        Ok((sites, Some(grid)))
     }
 }
 
-/// Sums over counts. 0 / 0 would be a NaN whose sign is the processor's choice.
-fn mean<D: Dimension>(mut sum: Array<f64, D>, count: &Array<f64, D>) -> Array<f64, D> {
-    sum.zip_mut_with(count, |sum, &n| *sum = if n > 0.0 { *sum / n } else { f64::NAN });
-    sum
+fn off_grid(line: &Line, place: &str, (rows, cols): (usize, usize)) -> Problem {
+    let number = line.number;
+    Problem::new(format!(
+        "line {number}: {place} is off the {rows} x {cols} grid: give a larger grid or remove the \
+         line"
+    ))
 }
 
-type Columns = (Vec<Cell>, Array2<f64>, Option<Vec<f64>>);
+type Columns = (Vec<Site>, Entries, BandLabels);
 
-fn wide(lines: &mut Lines<'_>, places: &Places, bands: &[Band]) -> Check<Columns> {
-    let (mut cells, mut values) = (Vec::new(), Vec::new());
+/// A value and whether it is the caller's code for "not heard".
+fn entry(line: &Line, column: usize, unit: Unit, code: Option<f64>) -> Check<(f64, bool)> {
+    match code {
+        Some(code) if line.number(column)? == code => Ok((f64::NAN, true)),
+        _ => Ok((line.power(column, unit)?, false)),
+    }
+}
+
+fn wide(
+    lines: &mut Lines<'_>,
+    places: &mut Places,
+    bands: &[Band],
+    options: &ReadOptions,
+) -> Check<Columns> {
+    let (mut sites, mut values, mut silent, mut spread) = (vec![], vec![], vec![], vec![]);
     while let Some(line) = lines.next()? {
-        cells.push(places.cell(&line)?);
+        sites.push(places.site(&line)?);
         for band in bands {
-            values.push(line.power(band.column, band.unit)?);
+            let (value, unheard) = entry(&line, band.column, band.unit, options.not_heard)?;
+            values.push(value);
+            silent.push(unheard);
+            if let Some(column) = band.spread {
+                spread.push(line.number(column)?);
+            }
         }
     }
-    let freq_hz = bands.iter().map(|band| band.freq_hz).collect();
-    let power = Array2::from_shape_vec((cells.len(), bands.len()), values)
-        .map_err(|error| Problem::new(error.to_string()))?;
-    Ok((cells, power, freq_hz))
+    let freq_hz: Option<Vec<f64>> = bands.iter().map(|band| band.freq_hz).collect();
+    let names: Option<Vec<String>> = bands.iter().map(|band| band.label.clone()).collect();
+    let shape = (sites.len(), bands.len());
+    let wrong = |error: ndarray::ShapeError| Problem::new(error.to_string());
+    let spread = match spread.len() == values.len() {
+        true => Some(Array2::from_shape_vec(shape, spread).map_err(wrong)?),
+        false => None,
+    };
+    let entries = Entries {
+        power: Array2::from_shape_vec(shape, values).map_err(wrong)?,
+        count: None,
+        silent: Array2::from_shape_vec(shape, silent).map_err(wrong)?,
+        spread,
+    };
+    Ok((sites, entries, BandLabels::new(freq_hz, names, bands.len())?))
 }
 
 struct LongColumns {
@@ -202,17 +376,18 @@ struct LongColumns {
 
 fn long(
     lines: &mut Lines<'_>,
-    places: &Places,
+    places: &mut Places,
     columns: LongColumns,
-    header: &Line,
+    scale: Scale,
+    (header, options): (&Line, &ReadOptions),
     warnings: &mut Vec<String>,
 ) -> Check<Columns> {
     let mut sensors = HashMap::new();
-    let (mut cells, mut entries) = (Vec::new(), Vec::new());
+    let (mut sites, mut entries) = (Vec::new(), Vec::new());
     // Positive floats sort as their bits do.
     let mut bands = BTreeMap::<u64, usize>::new();
     while let Some(line) = lines.next()? {
-        let cell = places.cell(&line)?;
+        let site = places.site(&line)?;
         let freq_hz = line.number(columns.freq)? * columns.scale;
         if !(freq_hz > 0.0 && freq_hz.is_finite()) {
             let name = quoted(header.record.get(columns.freq).unwrap_or_default());
@@ -220,35 +395,55 @@ fn long(
                 line.wrong(columns.freq, &format!("expected a positive frequency as {name}"))
             );
         }
-        let sensor = *sensors.entry(cell).or_insert_with(|| {
-            cells.push(cell);
-            cells.len() - 1
+        let key = [(site.x_m + 0.0).to_bits(), (site.y_m + 0.0).to_bits()];
+        let sensor = *sensors.entry(key).or_insert_with(|| {
+            sites.push(site);
+            sites.len() - 1
         });
         bands.insert(freq_hz.to_bits(), 0);
-        entries.push((sensor, freq_hz.to_bits(), line.power(columns.power, columns.unit)?));
+        let (value, unheard) = entry(&line, columns.power, columns.unit, options.not_heard)?;
+        entries.push((sensor, freq_hz.to_bits(), value, unheard));
     }
     for (band, place) in bands.values_mut().enumerate() {
         *place = band;
     }
     let most = MOST_ENTRIES.max(entries.len().saturating_mul(1000));
-    if cells.len().checked_mul(bands.len()).is_none_or(|n| n > most) {
+    if sites.len().checked_mul(bands.len()).is_none_or(|n| n > most) {
         return Err(Problem::new(format!(
-            "{} cells and {} frequencies in {} lines: too few cells share a frequency",
-            cells.len(),
+            "{} places and {} frequencies in {} lines: too few places share a frequency",
+            sites.len(),
             bands.len(),
             entries.len()
         )));
     }
-    let mut sum = Array2::<f64>::zeros((cells.len(), bands.len()));
-    let mut count = Array2::<f64>::zeros(sum.raw_dim());
-    for (sensor, freq, value) in entries.into_iter().filter(|(_, _, value)| !value.is_nan()) {
-        sum[[sensor, bands[&freq]]] += value;
-        count[[sensor, bands[&freq]]] += 1.0;
+    let shape = (sites.len(), bands.len());
+    let (mut sum, mut count) = (Array2::<f64>::zeros(shape), Array2::<f64>::zeros(shape));
+    let mut zero = Array2::from_elem(shape, false);
+    let mut silent = Array2::from_elem(shape, false);
+    for (sensor, freq, value, unheard) in entries {
+        let at = [sensor, bands[&freq]];
+        silent[at] |= unheard;
+        // Where the scale has no zero, a power of zero was not heard.
+        if !value.is_nan() && (value > 0.0 || scale.has_zero()) {
+            sum[at] += if scale.has_zero() { value } else { value.ln() };
+            count[at] += 1.0;
+        }
+        zero[at] |= value == 0.0;
     }
     let repeated: f64 = count.iter().map(|n| (n - 1.0).max(0.0)).sum();
     if repeated > 0.0 {
-        warnings.push(format!("{repeated} line(s) repeat a cell and frequency: averaged"));
+        warnings.push(format!("{repeated} line(s) repeat a place and frequency: averaged"));
     }
+    let power = Array2::from_shape_fn(shape, |at| match (count[at] > 0.0, zero[at]) {
+        (true, _) if scale.has_zero() => sum[at] / count[at],
+        (true, _) => (sum[at] / count[at]).exp(),
+        (false, true) => 0.0,
+        (false, false) => f64::NAN,
+    });
+    // Heard once is heard.
+    ndarray::Zip::from(&mut silent).and(&count).for_each(|s, n| *s &= *n == 0.0);
     let freq_hz = bands.keys().map(|bits| f64::from_bits(*bits)).collect();
-    Ok((cells, mean(sum, &count), Some(freq_hz)))
+    let count = (repeated > 0.0).then(|| count.mapv(|n| n.max(1.0)));
+    let entries = Entries { power, count, silent, spread: None };
+    Ok((sites, entries, BandLabels::from_frequencies(freq_hz)?))
 }

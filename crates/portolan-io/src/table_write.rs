@@ -1,11 +1,12 @@
-//! Wide tables of readings and of maps: `row,col` and a column per band, named by its unit and
-//! frequency. Without a frequency the bands are numbered. A band is written in dBm unless it holds
-//! a zero, which dBm cannot say: then it is linear. Cell size, factors, spread and emitters are not
-//! kept.
+//! Wide tables: a column per band, named by its unit and frequency or name. Readings have the
+//! columns `x_m,y_m`, or `row,col` where they stand on the cells of a grid; a map has both, and the
+//! spread of every band beside it. Without a frequency or name the bands are numbered. A band is
+//! written in decibels unless it holds a zero, which decibels cannot say: then it is linear. Factors
+//! and emitters are not kept.
 
 use std::io::{self, Write};
 
-use portolan::{Cell, RadioMap, Readings, Values};
+use portolan::{BandLabels, RadioMap, Readings, Scale, Site, Values};
 
 use crate::error::{Check, Problem};
 use crate::options::Unit;
@@ -16,23 +17,38 @@ pub(crate) fn check_readings(readings: &Readings, unit: Option<Unit>) -> Check<(
         Values::Levels { .. } => Err(Problem::new(
             "a table cannot hold quantised levels: choose a name that ends in .npz or .mat",
         )),
-        Values::Power(power) if unit == Some(Unit::Dbm) && power.iter().any(|v| *v == 0.0) => {
-            Err(no_zero())
+        Values::Power(power) => {
+            check_unit(readings.scale(), unit)?;
+            let zero = unit.is_some_and(Unit::is_decibels) && power.iter().any(|v| *v == 0.0);
+            if zero { Err(no_zero()) } else { Ok(()) }
         }
-        Values::Power(_) => Ok(()),
     }
 }
 
 /// Refuses a map that a table cannot hold.
 pub(crate) fn check_map(map: &RadioMap, unit: Option<Unit>) -> Check<()> {
-    if unit == Some(Unit::Dbm) && zeros(map).contains(&true) {
+    check_unit(map.scale(), unit)?;
+    if unit.is_some_and(Unit::is_decibels) && zeros(map).contains(&true) {
         return Err(no_zero());
     }
     Ok(())
 }
 
+/// A power without calibration is not written as dBm, nor the other way round.
+fn check_unit(scale: Scale, unit: Option<Unit>) -> Check<()> {
+    let own = Unit::of_scale(scale);
+    match (unit, own) {
+        (Some(Unit::Dbm | Unit::Linear), Unit::Db | Unit::Relative)
+        | (Some(Unit::Db | Unit::Relative), Unit::Dbm) => {
+            let name = Unit::NAMED.iter().find(|(_, unit)| *unit == own).map_or("", |(n, _)| n);
+            Err(Problem::new(format!("its powers are {name}: another unit would be made up")))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn no_zero() -> Problem {
-    Problem::new("a power of zero has no value in dBm: write linear power")
+    Problem::new("a power of zero has no value in decibels: write linear power")
 }
 
 pub(crate) fn write_readings(
@@ -42,10 +58,22 @@ pub(crate) fn write_readings(
 ) -> io::Result<()> {
     let power = readings.power();
     let zeros = power.columns().into_iter().map(|band| band.iter().any(|v| *v == 0.0));
-    let units: Vec<Unit> = zeros.map(|zero| choose(unit, zero)).collect();
-    header(readings.freq_hz(), &units, out)?;
-    for (cell, values) in readings.cells().iter().zip(power.rows()) {
-        line(*cell, values.iter().copied(), &units, out)?;
+    let units: Vec<Unit> = zeros.map(|zero| choose(readings.scale(), unit, zero)).collect();
+    let on_cells = readings.grid().filter(|grid| {
+        let centred = |site: &Site| grid.cell_at(*site).is_some_and(|c| grid.site(c) == *site);
+        let plain = grid.cell_m() == 1.0 && grid.origin() == Site::new(0.0, 0.0);
+        plain && readings.sites().iter().all(centred)
+    });
+    write!(out, "{}", if on_cells.is_some() { "row,col" } else { "x_m,y_m" })?;
+    header(readings.labels(), &units, out)?;
+    writeln!(out)?;
+    for (site, values) in readings.sites().iter().zip(power.rows()) {
+        match on_cells.and_then(|grid| grid.cell_at(*site)) {
+            Some(cell) => write!(out, "{},{}", cell.row, cell.col)?,
+            None => write!(out, "{},{}", site.x_m, site.y_m)?,
+        }
+        line(values.iter().copied(), &units, out)?;
+        writeln!(out)?;
     }
     Ok(())
 }
@@ -55,13 +83,28 @@ pub(crate) fn write_map(
     unit: Option<Unit>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let units: Vec<Unit> = zeros(map).into_iter().map(|zero| choose(unit, zero)).collect();
-    header(map.freq_hz(), &units, out)?;
+    let choose = |zero| choose(map.scale(), unit, zero);
+    let units: Vec<Unit> = zeros(map).into_iter().map(choose).collect();
+    write!(out, "row,col,x_m,y_m")?;
+    header(map.labels(), &units, out)?;
+    if map.spread_db().is_some() {
+        for band in 0..map.bands() {
+            write!(out, ",spread_db_{}", map.labels().label(band))?;
+        }
+    }
+    writeln!(out)?;
     let mut spectrum = vec![0.0; map.bands()];
     for index in 0..map.grid().cells() {
         let cell = map.grid().cell(index);
+        let Site { x_m, y_m } = map.grid().site(cell);
         map.spectrum_into(cell, &mut spectrum);
-        line(cell, spectrum.iter().copied(), &units, out)?;
+        write!(out, "{},{},{x_m},{y_m}", cell.row, cell.col)?;
+        line(spectrum.iter().copied(), &units, out)?;
+        if let Some(spread) = map.spread_db() {
+            let own = (0..map.bands()).map(|band| spread[[cell.row, cell.col, band]]);
+            line(own, &vec![Unit::Linear; map.bands()], out)?;
+        }
+        writeln!(out)?;
     }
     Ok(())
 }
@@ -77,42 +120,22 @@ fn zeros(map: &RadioMap) -> Vec<bool> {
     zeros
 }
 
-fn choose(unit: Option<Unit>, has_zero: bool) -> Unit {
-    unit.unwrap_or(if has_zero { Unit::Linear } else { Unit::Dbm })
+fn choose(scale: Scale, unit: Option<Unit>, has_zero: bool) -> Unit {
+    unit.unwrap_or(match (Unit::of_scale(scale), has_zero) {
+        (Unit::Dbm, true) => Unit::Linear,
+        (own, _) => own,
+    })
 }
 
-fn header(freq_hz: Option<&[f64]>, units: &[Unit], out: &mut impl Write) -> io::Result<()> {
-    write!(out, "row,col")?;
+fn header(labels: &BandLabels, units: &[Unit], out: &mut impl Write) -> io::Result<()> {
     for (band, unit) in units.iter().enumerate() {
-        let unit = match unit {
-            Unit::Linear => "linear",
-            Unit::Dbm => "dbm",
-        };
-        match freq_hz {
-            Some(freq_hz) => write!(out, ",{unit}_{}", frequency(freq_hz[band]))?,
-            None => write!(out, ",{unit}_band{band}")?,
-        }
+        let name = Unit::NAMED.iter().find(|(_, known)| known == unit).map_or("", |(name, _)| name);
+        write!(out, ",{name}_{}", labels.label(band))?;
     }
-    writeln!(out)
+    Ok(())
 }
 
-/// A frequency in MHz where that says it exactly, else in Hz.
-fn frequency(freq_hz: f64) -> String {
-    let megahertz = freq_hz / 1e6;
-    if megahertz * 1e6 == freq_hz && format!("{megahertz}").len() <= 12 {
-        format!("{megahertz}MHz")
-    } else {
-        format!("{freq_hz}Hz")
-    }
-}
-
-fn line(
-    cell: Cell,
-    values: impl Iterator<Item = f64>,
-    units: &[Unit],
-    out: &mut impl Write,
-) -> io::Result<()> {
-    write!(out, "{},{}", cell.row, cell.col)?;
+fn line(values: impl Iterator<Item = f64>, units: &[Unit], out: &mut impl Write) -> io::Result<()> {
     for (value, unit) in values.zip(units) {
         if value.is_nan() {
             write!(out, ",")?;
@@ -120,5 +143,5 @@ fn line(
             write!(out, ",{}", unit.from_linear(value))?;
         }
     }
-    writeln!(out)
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Pictures of experiments: curves over a table's rows, and recovered maps.
 
 use ndarray::Array2;
-use portolan::Readings;
+use portolan::{Grid, Readings, Site};
 use portolan_io::picture::{
     Curve, Figure, HeatPanel, Key, LinePanel, Picture as Drawing, Sensor, decibels, robust_limits,
 };
@@ -139,17 +139,19 @@ fn maps(experiment: &Experiment, desk: &Desk<'_>) -> Result<Figure, ReproduceErr
         let truth = decibels(&map.band(band), offset);
         let limits = *limits.get_or_insert_with(|| robust_limits(&[&truth], WIDEST_DB));
         let panel = |title: String, field: Array2<f64>| {
-            let mut panel = HeatPanel::new(title, field, map.grid().cell_m());
+            let mut panel = HeatPanel::on_grid(title, field, map.grid());
             panel.limits = limits;
             panel
         };
         let mut first_panel = panel(format!("truth\n{}", section.name), truth);
-        first_panel.emitters = map.emitters().to_vec();
+        let place = |at: &Site| map.grid().position(*at);
+        first_panel.emitters = map.emitters().iter().map(place).collect();
         let nothing = Array2::from_elem((map.grid().rows(), map.grid().cols()), f64::NAN);
         let heard =
             format!("sensors\n{} of {} cells", stage.readings.sensors(), map.grid().cells());
         let mut sensed = panel(heard, nothing);
-        sensed.sensors = sensors(&stage.readings, band, |x| 10.0 * (x + offset).log10());
+        let shown = |x: f64| 10.0 * (x + offset).log10();
+        sensed.sensors = sensors(&stage.readings, map.grid(), band, shown);
         let mut panels = vec![first_panel, sensed];
         for (cell, job) in jobs() {
             let Some(figures) = first(desk, job) else { continue };
@@ -174,10 +176,15 @@ fn maps(experiment: &Experiment, desk: &Desk<'_>) -> Result<Figure, ReproduceErr
     Ok(figure)
 }
 
-fn sensors(readings: &Readings, band: usize, shown: impl Fn(f64) -> f64) -> Vec<Sensor> {
+fn sensors(
+    readings: &Readings,
+    grid: Grid,
+    band: usize,
+    shown: impl Fn(f64) -> f64,
+) -> Vec<Sensor> {
     let power = readings.power();
-    let heard = readings.cells().iter().zip(power.column(band)).filter(|(_, p)| !p.is_nan());
-    heard.map(|(&cell, p)| Sensor { cell, value: Some(shown(*p)) }).collect()
+    let heard = readings.sites().iter().zip(power.column(band)).filter(|(_, p)| !p.is_nan());
+    heard.map(|(s, p)| Sensor { at: grid.position(*s), value: Some(shown(*p)) }).collect()
 }
 
 /// The floor: bands as rows; what was measured, the sensors and the methods as columns. Cells that
@@ -188,11 +195,12 @@ fn bands(experiment: &Experiment, desk: &Desk<'_>) -> Result<Option<Figure>, Rep
         experiment.cells().filter_map(|cell| Some((cell, cell.job.as_ref()?))).collect();
     let Some((_, any)) = jobs.first() else { return Ok(None) };
     let stage = Stage::make(&any.scene, desk.data, desk.first_seed)?;
-    let grid = floor.survey.grid();
+    let grid = floor.survey.grid_or_default()?;
+    let cells = floor.survey.cells(grid)?;
     let power = floor.survey.power();
     let measured = |band: usize| {
         let mut field = Array2::from_elem((grid.rows(), grid.cols()), f64::NAN);
-        for (cell, p) in floor.survey.cells().iter().zip(power.column(band)) {
+        for (cell, p) in cells.iter().zip(power.column(band)) {
             field[[cell.row, cell.col]] = 10.0 * p.log10();
         }
         field
@@ -207,7 +215,7 @@ fn bands(experiment: &Experiment, desk: &Desk<'_>) -> Result<Option<Figure>, Rep
         let name = frequency.map_or(format!("band {band}"), |f| format!("{:.0} MHz", f / 1e6));
         let panel = |method: &str, note: &str, field: Array2<f64>| {
             let title = if place == 0 { format!("{method}\n{note}\n{name}") } else { name.clone() };
-            let mut panel = HeatPanel::new(title, field, grid.cell_m());
+            let mut panel = HeatPanel::on_grid(title, field, grid);
             panel.limits = limits;
             panel.bar = Some("power [dBm]".into());
             panel
@@ -215,7 +223,7 @@ fn bands(experiment: &Experiment, desk: &Desk<'_>) -> Result<Option<Figure>, Rep
         let nothing = Array2::from_elem(truth.dim(), f64::NAN);
         panels.push(panel("measured", "166 cells", truth.clone()));
         let mut sensed = panel("sensors", &format!("{} cells", stage.readings.sensors()), nothing);
-        sensed.sensors = sensors(&stage.readings, band, |x| 10.0 * x.log10());
+        sensed.sensors = sensors(&stage.readings, grid, band, |x| 10.0 * x.log10());
         panels.push(sensed);
         for (cell, figures) in &shown {
             let Some((_, field)) = figures.fields.iter().find(|(kept, _)| *kept == band) else {

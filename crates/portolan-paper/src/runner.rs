@@ -193,21 +193,22 @@ impl Board<'_> {
             ReproduceError::Input(error) => error,
             other => InputError::Request(other.to_string()),
         })?;
-        let estimator = stage.estimator(&job.method)?;
+        let method = stage.method(&job.method)?;
         let go_on = |_: f64| (self.watch.go_on)();
         let begun = Instant::now();
         let fit_begun = Mutex::new(begun);
         let mark = || *lock(&fit_begun) = Instant::now();
         let progress = Progress::new(&go_on).with_fit_start(&mark);
         let context =
-            Context { emitters: job.emitters, seed, truth: stage.true_map(), start: None };
-        let estimate = estimator.estimate(&stage.readings, &context, &progress)?;
+            Context { emitters: job.emitters, seed, truth: stage.true_map(), ..Context::default() };
+        let model = method.fit(&stage.readings, &context, &progress)?;
+        let map = model.default_map(&progress)?;
         let ended = Instant::now();
-        let mut figures = stage.score(&estimate.map)?;
+        let mut figures = stage.score(&map)?;
         figures.seconds = (ended - begun).as_secs_f64();
         figures.fit_seconds = (ended - *lock(&fit_begun)).as_secs_f64();
         if job.draws(*trial) {
-            let draw = |&band: &usize| (band, stage.drawn(&estimate.map, band));
+            let draw = |&band: &usize| (band, stage.drawn(&map, band));
             figures.fields = job.draw.iter().map(draw).collect();
         }
         Ok(figures)

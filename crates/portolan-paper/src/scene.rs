@@ -3,10 +3,10 @@
 
 use ndarray::Array2;
 use portolan::quantiser::AUTHORS_EDGES;
-use portolan::score::{choose_link, score};
+use portolan::score::score;
 use portolan::sense::{Layout, Quantising, Sensing, sense};
 use portolan::simulate::{Scenario, simulate};
-use portolan::{Cell, Estimator, Grid, InputError, RadioMap, Readings};
+use portolan::{Grid, InputError, Method, RadioMap, Readings, Site};
 use rand::SeedableRng;
 use rand::seq::index::sample;
 use rand_chacha::ChaCha8Rng;
@@ -16,7 +16,7 @@ use crate::error::ReproduceError;
 use crate::experiment::{Call, Scene, Simulated};
 use crate::record::Figures;
 
-/// Standard deviation of the noise before quantising, in nepers (the authors' code).
+/// Standard deviation of the noise before quantising, in ln power (the authors' code).
 const SIGMA: f64 = 1.7;
 
 /// Measured scenes: an estimate this far below the weakest reading counts no worse, in dB.
@@ -32,15 +32,15 @@ pub struct Stage {
 pub enum Truth {
     /// Everything.
     Map { map: Box<RadioMap>, decorrelation_m: f64 },
-    /// Some cells with their spectra in dBm, and some places between cells.
-    Held { cells: Vec<(Cell, Vec<f64>)>, off_grid: Vec<Place>, floor_dbm: f64 },
+    /// Some places on the grid with their spectra in dBm, and some between its cells.
+    Held { places: Vec<(Site, Vec<f64>)>, off_grid: Vec<Place>, floor_dbm: f64 },
 }
 
 impl Truth {
-    fn held(cells: Vec<(Cell, Vec<f64>)>, off_grid: Vec<Place>, readings: &Readings) -> Self {
+    fn held(places: Vec<(Site, Vec<f64>)>, off_grid: Vec<Place>, readings: &Readings) -> Self {
         let weakest =
             readings.power().iter().filter(|p| **p > 0.0).fold(f64::MAX, |w, p| w.min(*p));
-        Truth::Held { cells, off_grid, floor_dbm: dbm(weakest) - BELOW_WEAKEST_DB }
+        Truth::Held { places, off_grid, floor_dbm: dbm(weakest) - BELOW_WEAKEST_DB }
     }
 }
 
@@ -60,11 +60,11 @@ impl Stage {
                 kept.sort_unstable();
                 let power = floor.survey.power();
                 let held = (0..all).filter(|s| kept.binary_search(s).is_err());
-                let cells = held
-                    .map(|s| (floor.survey.cells()[s], power.row(s).mapv(dbm).to_vec()))
+                let places = held
+                    .map(|s| (floor.survey.sites()[s], power.row(s).mapv(dbm).to_vec()))
                     .collect();
                 let readings = floor.survey.subset(&kept)?;
-                let truth = Truth::held(cells, floor.off_grid.clone(), &readings);
+                let truth = Truth::held(places, floor.off_grid.clone(), &readings);
                 Ok(Self { truth, readings })
             }
             Scene::City { fraction } => {
@@ -73,16 +73,17 @@ impl Stage {
                     sense(&city.map, &Sensing::exact(Layout::Fraction(*fraction), seed))?;
                 let grid = city.map.grid();
                 let mut held = vec![true; grid.cells()];
-                readings.cells().iter().for_each(|&cell| held[grid.index(cell)] = false);
+                let cells = readings.cells(grid)?;
+                cells.iter().for_each(|&cell| held[grid.index(cell)] = false);
                 let mut spectrum = vec![0.0; city.map.bands()];
                 let held = (0..grid.cells()).filter(|&index| held[index]);
-                let cells = held
+                let places = held
                     .map(|index| {
                         city.map.spectrum_into(grid.cell(index), &mut spectrum);
-                        (grid.cell(index), spectrum.iter().copied().map(dbm).collect())
+                        (grid.site(grid.cell(index)), spectrum.iter().copied().map(dbm).collect())
                     })
                     .collect();
-                Ok(Self { truth: Truth::held(cells, Vec::new(), &readings), readings })
+                Ok(Self { truth: Truth::held(places, Vec::new(), &readings), readings })
             }
         }
     }
@@ -106,7 +107,7 @@ impl Stage {
     }
 
     /// The method; the oracle also knows the law of the shadowing.
-    pub fn estimator(&self, call: &Call) -> Result<Box<dyn Estimator>, InputError> {
+    pub fn method(&self, call: &Call) -> Result<Box<dyn Method>, InputError> {
         let mut options = call.options.clone();
         if let (Truth::Map { decorrelation_m, .. }, "oracle") = (&self.truth, call.name) {
             options.push(("decorrelation".into(), decorrelation_m.to_string()));
@@ -136,16 +137,19 @@ impl Stage {
                     ..Figures::default()
                 })
             }
-            Truth::Held { cells, off_grid, floor_dbm } => {
+            Truth::Held { places, off_grid, floor_dbm } => {
                 let mut spectrum = vec![0.0; estimate.bands()];
-                let mut on_grid = Errors::default();
-                for (cell, known) in cells {
-                    estimate.spectrum_into(*cell, &mut spectrum);
-                    on_grid.add(spectrum.iter().map(|x| dbm(*x).max(*floor_dbm)), known);
+                // Between cells the map is read bilinearly in dBm.
+                let mut read = |site: Site| -> Vec<f64> {
+                    estimate.spectrum_at(site, 10f64.powf(floor_dbm / 10.0), &mut spectrum);
+                    spectrum.iter().map(|x| dbm(*x).max(*floor_dbm)).collect()
+                };
+                let (mut on_grid, mut between) = (Errors::default(), Errors::default());
+                for (site, known) in places {
+                    on_grid.add(read(*site).into_iter(), known);
                 }
-                let mut between = Errors::default();
                 for place in off_grid {
-                    between.add(dbm_at(estimate, place.at, *floor_dbm).into_iter(), &place.dbm);
+                    between.add(read(estimate.grid().site_at(place.at)).into_iter(), &place.dbm);
                 }
                 let rmse_db = on_grid.rmse().ok_or_else(|| {
                     InputError::Request("no measured cell is left to score on".into())
@@ -158,7 +162,7 @@ impl Stage {
     /// The floor under powers before they become decibels in a picture.
     pub fn offset(&self) -> f64 {
         match &self.truth {
-            Truth::Map { map, .. } => choose_link(map).offset(),
+            Truth::Map { map, .. } => map.scale().link().offset(),
             Truth::Held { .. } => 0.0,
         }
     }
@@ -199,30 +203,6 @@ fn dbm(power: f64) -> f64 {
     10.0 * power.log10()
 }
 
-/// The spectrum between cell centres: bilinear in dBm, held at the edge of the grid.
-fn dbm_at(map: &RadioMap, [row, col]: [f64; 2], floor_dbm: f64) -> Vec<f64> {
-    let along = |at: f64, cells: usize| {
-        let at = at.clamp(0.0, cells as f64 - 1.0);
-        let low = (at.floor() as usize).min(cells.saturating_sub(2));
-        (low, (low + 1).min(cells - 1), at - low as f64)
-    };
-    let (top, bottom, down) = along(row, map.grid().rows());
-    let (left, right, across) = along(col, map.grid().cols());
-    let corners = [
-        (top, left, (1.0 - down) * (1.0 - across)),
-        (top, right, (1.0 - down) * across),
-        (bottom, left, down * (1.0 - across)),
-        (bottom, right, down * across),
-    ];
-    let mut spectrum = vec![0.0; map.bands()];
-    let mut sum = vec![0.0; map.bands()];
-    for (row, col, weight) in corners {
-        map.spectrum_into(Cell::new(row, col), &mut spectrum);
-        sum.iter_mut().zip(&spectrum).for_each(|(sum, x)| *sum += weight * dbm(*x).max(floor_dbm));
-    }
-    sum
-}
-
 fn missing(what: &str) -> ReproduceError {
     ReproduceError::NoData { what: what.into() }
 }
@@ -232,40 +212,25 @@ mod tests {
     use super::*;
     use crate::data::Floor;
     use ndarray::Array3;
-
-    #[test]
-    fn between_cells_decibels_are_bilinear() {
-        let grid = Grid::new(3, 3, 1.0).unwrap();
-        // 10 log10 of the power is 2 row - 5 col.
-        let power = Array3::from_shape_fn((3, 3, 1), |(i, j, _)| {
-            10f64.powf((2.0 * i as f64 - 5.0 * j as f64) / 10.0)
-        });
-        let map = RadioMap::dense(grid, power).unwrap();
-        for (at, want) in [
-            ([0.0, 0.0], 0.0),
-            ([0.5, 0.25], -0.25),
-            ([2.0, 2.0], -6.0),
-            ([1.75, 1.5], -4.0),
-            ([-3.0, 9.0], -10.0),
-        ] {
-            assert!((dbm_at(&map, at, -90.0)[0] - want).abs() < 1e-12, "{at:?}");
-        }
-    }
+    use portolan::Scale;
 
     #[test]
     fn only_held_out_cells_are_scored_and_silence_has_a_floor() {
         let grid = Grid::new(8, 8, 1.0).unwrap();
-        let cells: Vec<Cell> = (0..10).map(|i| Cell::new(i % 8, i / 8)).collect();
+        let sites: Vec<Site> =
+            (0..10).map(|i| Site::new(f64::from(i % 8), f64::from(i / 8))).collect();
         let power =
             Array2::from_shape_fn((10, 2), |(s, b)| 10f64.powf(-5.0 - 0.1 * (s + b) as f64));
-        let survey = Readings::new(grid, cells, portolan::Values::Power(power.clone())).unwrap();
+        let values = portolan::Values::Power(power.clone());
+        let survey = Readings::new(sites, values, Scale::Absolute).unwrap();
+        let survey = survey.with_grid(Some(grid)).unwrap();
         let off_grid = vec![Place { at: [0.5, 0.0], dbm: vec![-50.0, f64::NAN] }];
         let data = Data { floor: Some(Floor { survey, off_grid }), city: None };
         let stage = Stage::make(&Scene::Floor { sensors: 9 }, &data, 1).unwrap();
-        let Truth::Held { cells, floor_dbm, .. } = &stage.truth else { panic!() };
-        let [(held, known)] = &cells[..] else { panic!("one of ten is held out") };
-        assert!(!stage.readings.cells().contains(held));
-        let silence = RadioMap::dense(grid, Array3::zeros((8, 8, 2))).unwrap();
+        let Truth::Held { places, floor_dbm, .. } = &stage.truth else { panic!() };
+        let [(held, known)] = &places[..] else { panic!("one of ten is held out") };
+        assert!(!stage.readings.sites().contains(held));
+        let silence = RadioMap::dense(grid, Array3::zeros((8, 8, 2)), Scale::Absolute).unwrap();
         let figures = stage.score(&silence).unwrap();
         let want = known.iter().map(|k| (k - floor_dbm).powi(2)).sum::<f64>() / 2.0;
         assert!((figures.rmse_db - want.sqrt()).abs() < 1e-9);

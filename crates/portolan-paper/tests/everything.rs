@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use ndarray::Array2;
 use portolan::simulate::{Scenario, simulate};
-use portolan::{Cell, Grid, RadioMap, Readings, Values};
+use portolan::{BandLabels, Cell, Grid, RadioMap, Readings, Scale, Values};
 use portolan_paper::{
     City, Data, Desk, Done, Experiment, Floor, JOURNAL, Journal, NAMES, PAGE, Place, Settings,
     Size, Status, Watch, experiments, run,
@@ -22,8 +22,10 @@ fn data() -> Data {
         map.spectrum_into(cell, row.as_slice_mut().unwrap());
     }
     let freq_hz = (0..9).map(|band| 2.412e9 + 5e6 * f64::from(band)).collect();
-    let survey = Readings::new(grid, cells, Values::Power(power)).unwrap();
-    let survey = survey.with_frequencies(Some(freq_hz)).unwrap();
+    let sites = cells.iter().map(|&cell| grid.site(cell)).collect();
+    let survey = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
+    let labels = BandLabels::from_frequencies(freq_hz).unwrap();
+    let survey = survey.with_grid(Some(grid)).unwrap().with_labels(labels).unwrap();
     let place = |row: f64| Place { at: [row, 3.5], dbm: vec![-40.0; 9] };
     let off_grid = vec![place(1.25), place(20.5)];
 
@@ -31,7 +33,7 @@ fn data() -> Data {
     let open = simulate(&Scenario { bands: 5, emitters: 2, ..Scenario::new(grid) }).unwrap();
     let mut dense = open.to_dense().into_owned();
     dense.slice_mut(ndarray::s![8..14, 5..12, ..]).fill(f64::NAN);
-    let map = RadioMap::dense(grid, dense).unwrap();
+    let map = RadioMap::dense(grid, dense, Scale::Absolute).unwrap();
     Data { floor: Some(Floor { survey, off_grid }), city: Some(City { map }) }
 }
 

@@ -80,6 +80,16 @@ impl BandLabels {
         named.or_else(|| text.parse().ok().filter(|band| *band < bands))
     }
 
+    /// The labels of some of `all` bands.
+    pub fn select(&self, bands: &[usize], all: usize) -> Result<Self, InputError> {
+        if let Some(band) = bands.iter().find(|band| **band >= all) {
+            return Err(InputError::Request(format!("band {band}: there are 0 to {}", all - 1)));
+        }
+        let freq_hz = self.freq_hz.as_ref().map(|all| bands.iter().map(|&b| all[b]).collect());
+        let names = self.names.as_ref().map(|all| bands.iter().map(|&b| all[b].clone()).collect());
+        Self::new(freq_hz, names, bands.len())
+    }
+
     /// Fails where two sets of labels speak of different bands.
     pub(crate) fn agrees(&self, other: &BandLabels) -> bool {
         let frequencies = match (&self.freq_hz, &other.freq_hz) {

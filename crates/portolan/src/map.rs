@@ -298,6 +298,26 @@ impl RadioMap {
         out.iter_mut().for_each(|o| *o = o.exp());
     }
 
+    /// The map of some bands, in that order.
+    pub fn select_bands(&self, bands: &[usize]) -> Result<Self, InputError> {
+        let labels = self.labels.select(bands, self.bands())?;
+        let power = match &self.power {
+            Power::Dense(power) => Power::Dense(power.select(Axis(2), bands)),
+            Power::Factored(factors) => Power::Factored(Factors {
+                slf: factors.slf.clone(),
+                psd: factors.psd.select(Axis(1), bands),
+            }),
+        };
+        let noise = |all: &Vec<f64>| bands.iter().map(|&band| all[band]).collect();
+        Ok(Self {
+            power,
+            labels,
+            spread_db: self.spread_db.as_ref().map(|all| all.select(Axis(2), bands)),
+            noise_db: self.noise_db.as_ref().map(noise),
+            ..self.clone()
+        })
+    }
+
     /// Rows x columns of one band.
     pub fn band(&self, band: usize) -> Array2<f64> {
         match &self.power {

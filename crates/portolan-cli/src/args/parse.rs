@@ -1,6 +1,6 @@
 //! Words of the command line.
 
-use portolan::{Cell, Emitters};
+use portolan::{Cell, Emitters, Region, Site};
 
 pub fn grid(text: &str) -> Result<(usize, usize), String> {
     let wrong = || format!("'{text}': expected ROWSxCOLS, such as 64x64");
@@ -16,6 +16,19 @@ pub fn pair(text: &str) -> Result<(f64, f64), String> {
     let (x, y) = text.split_once(',').ok_or_else(wrong)?;
     match (x.trim().parse::<f64>(), y.trim().parse::<f64>()) {
         (Ok(x), Ok(y)) if x.is_finite() && y.is_finite() => Ok((x, y)),
+        _ => Err(wrong()),
+    }
+}
+
+/// Two corners of a rectangle.
+pub fn region(text: &str) -> Result<Region, String> {
+    let wrong = || format!("'{text}': expected X0,Y0,X1,Y1 in metres, the low corner first");
+    let numbers: Vec<f64> =
+        text.split(',').map(|n| n.trim().parse().map_err(|_| wrong())).collect::<Result<_, _>>()?;
+    match numbers[..] {
+        [x0, y0, x1, y1] if x0 < x1 && y0 < y1 && x1 - x0 + y1 - y0 < f64::INFINITY => {
+            Ok(Region { low: Site::new(x0, y0), high: Site::new(x1, y1) })
+        }
         _ => Err(wrong()),
     }
 }

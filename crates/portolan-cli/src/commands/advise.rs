@@ -7,12 +7,12 @@ use std::path::Path;
 use ndarray::Array2;
 use portolan::advise::{Advice, Process, advise, mean_variance};
 use portolan::estimate::method;
-use portolan::{Context, Estimate, Grid, RadioMap, Readings};
+use portolan::{Context, Grid, Model, RadioMap, Readings, Site};
 use portolan_io::picture::{ColourMap, Figure, HeatPanel, Key, Panel, Sensor};
-use portolan_io::{check_output, write_bytes};
+use portolan_io::{Kind, check_output, inspect, read_model, write_bytes};
 use serde_json::{Value, json};
 
-use super::{load_map, load_readings, options_for, timed_estimate};
+use super::{MethodCall, check_apart, load_map, load_readings, options_for, timed_estimate};
 use crate::args::{AdviseArgs, RunArgs};
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, say, table, warn};
@@ -24,33 +24,55 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
     check_request(args)?;
     let mut files: Vec<&Path> = vec![&args.readings];
     files.extend(args.truth.as_deref());
+    for output in [&args.output, &args.plot].into_iter().flatten() {
+        check_apart(output, &files)?;
+    }
     let options = options_for(&files, &args.read.options())?;
-    let readings = load_readings(&args.readings, &options[0])?;
-    let truth = match &args.truth {
-        Some(path) => Some(load_truth(path, &options[1], &readings)?),
-        None => None,
-    };
+    let truth = args.truth.as_ref().map(|path| load_map(path, &options[1])).transpose()?;
     let adviser = Adviser { args, truth: truth.as_ref() };
     let about = |failure: Failure| failure.about(&args.readings);
-    let estimate = adviser.estimate(&readings).map_err(about)?;
-    let advice = adviser.places(&readings, &estimate, args.count).map_err(about)?;
-    warn(&estimate.notes);
-    let steps = match (&truth, args.budget) {
-        (Some(truth), Some(budget)) => {
-            trial(&adviser, &readings, &estimate, truth, budget).map_err(about)?
+    let is_model = inspect(&args.readings, &options[0]).is_ok_and(|found| found.kind == Kind::Model);
+    let (estimate, steps) = if is_model {
+        if args.budget.is_some() {
+            return Err(Failure::input("--budget adds readings: give readings instead of a model"));
         }
-        _ => Vec::new(),
+        let model = read_model(&args.readings)?;
+        let map = watched("drawing", |progress| model.default_map(progress))?;
+        (adviser.seen(model, map).map_err(about)?, Vec::new())
+    } else {
+        let readings = load_readings(&args.readings, &options[0])?;
+        let readings = match &truth {
+            Some(truth) => readings.with_grid(Some(truth.grid())).map_err(|e| about(e.into()))?,
+            None => readings,
+        };
+        let estimate = adviser.estimate(&readings).map_err(about)?;
+        let steps = match (&truth, args.budget) {
+            (Some(truth), Some(budget)) => {
+                trial(&adviser, &readings, &estimate, truth, budget).map_err(about)?
+            }
+            _ => Vec::new(),
+        };
+        (estimate, steps)
     };
+    let advice = adviser.places(&estimate, args.count).map_err(about)?;
+    warn(&estimate.model.report().notes);
     check_interrupt()?;
+    let grid = estimate.map.grid();
     if let Some(output) = &args.output {
-        write_bytes(output, csv(&advice).as_bytes(), args.force)?;
+        write_bytes(output, csv(&advice, grid).as_bytes(), args.force)?;
         say(&format!("{}: {} places", output.display(), advice.len()));
     }
     if let Some(output) = &args.plot {
-        draw(output, args.force, &readings, &estimate.map, &advice)?;
+        draw(output, args.force, estimate.model.sites(), &estimate.map, &advice)?;
     }
-    let origin = args.read.origin.unwrap_or((0.0, 0.0));
-    report(args.json, &advice, &steps, readings.grid(), origin)
+    report(args.json, &advice, &steps, grid)
+}
+
+/// A model and its map, the spread unknown where it must not count.
+#[derive(Debug)]
+pub struct Estimate {
+    pub model: Model,
+    pub map: RadioMap,
 }
 
 /// What can be refused before any file is read.
@@ -79,25 +101,6 @@ fn no_spread(method: &str) -> Failure {
     ))
 }
 
-/// The truth, which must be of the readings' size.
-fn load_truth(
-    path: &Path,
-    options: &portolan_io::ReadOptions,
-    readings: &Readings,
-) -> Result<RadioMap, Failure> {
-    let truth = load_map(path, options)?;
-    let shape = |grid: Grid, bands: usize| [grid.rows(), grid.cols(), bands];
-    let found = shape(truth.grid(), truth.bands());
-    let expected = shape(readings.grid(), readings.bands());
-    if found != expected {
-        return Err(Failure::input(format!(
-            "{}: has shape {found:?}, the readings belong to {expected:?} (rows, cols, bands)",
-            path.display()
-        )));
-    }
-    Ok(truth)
-}
-
 /// A method and what it may be told about the area.
 struct Adviser<'a> {
     args: &'a AdviseArgs,
@@ -105,52 +108,65 @@ struct Adviser<'a> {
 }
 
 impl Adviser<'_> {
-    /// The estimate, its spread unknown where the truth is.
     fn estimate(&self, readings: &Readings) -> Result<Estimate, Failure> {
         let AdviseArgs { method, settings, run: RunArgs { emitters, seed, .. }, .. } = self.args;
-        let context = Context { emitters: *emitters, seed: *seed, truth: self.truth, start: None };
-        let (mut estimate, _) = timed_estimate(method, settings.clone(), readings, &context)?;
-        let mut spread = estimate.map.spread_db().ok_or_else(|| no_spread(method))?.clone();
-        if let Some(truth) = self.truth {
-            for band in 0..truth.bands() {
-                let unknown = truth.band(band).mapv(f64::is_nan);
-                let spread = spread.index_axis_mut(ndarray::Axis(2), band);
-                ndarray::Zip::from(spread).and(&unknown).for_each(|s, &unknown| {
-                    if unknown {
-                        *s = f64::NAN;
-                    }
-                });
-            }
-            estimate.map = estimate.map.with_spread_db(Some(spread))?;
-        }
-        Ok(estimate)
+        let context = Context {
+            emitters: *emitters,
+            seed: *seed,
+            truth: self.truth,
+            ..Context::default()
+        };
+        let call =
+            MethodCall { label: method.clone(), name: method.clone(), settings: settings.clone() };
+        let (model, map, _) = timed_estimate(&call, readings, &context)?;
+        self.seen(model, map)
     }
 
-    fn places(
-        &self,
-        readings: &Readings,
-        estimate: &Estimate,
-        count: usize,
-    ) -> Result<Vec<Advice>, Failure> {
-        let process = Process::from_fitted(&estimate.fitted).ok_or_else(|| {
+    /// The estimate, its spread unknown where the truth is.
+    fn seen(&self, model: Model, map: RadioMap) -> Result<Estimate, Failure> {
+        let Some(mut spread) = map.spread_db().cloned() else {
+            return Err(no_spread(&model.report().method));
+        };
+        let Some(truth) = self.truth else { return Ok(Estimate { model, map }) };
+        if !truth.grid().coincides(&map.grid()) || truth.bands() != map.bands() {
+            return Err(Failure::input("the truth has another grid or other bands than the map"));
+        }
+        for band in 0..truth.bands() {
+            let unknown = truth.band(band).mapv(f64::is_nan);
+            let spread = spread.index_axis_mut(ndarray::Axis(2), band);
+            ndarray::Zip::from(spread).and(&unknown).for_each(|s, &unknown| {
+                if unknown {
+                    *s = f64::NAN;
+                }
+            });
+        }
+        Ok(Estimate { map: map.with_spread_db(Some(spread))?, model })
+    }
+
+    fn places(&self, estimate: &Estimate, count: usize) -> Result<Vec<Advice>, Failure> {
+        let process = Process::from_report(estimate.model.report()).ok_or_else(|| {
             Failure::Run("the method has fitted no decorrelation distance".into())
         })?;
+        let (sensors, leave_out) = (estimate.model.sites(), &self.args.leave_out);
         Ok(watched("advising", |progress| {
-            advise(readings, &estimate.map, process, count, progress)
+            advise(sensors, &estimate.map, leave_out, process, count, progress)
         })?)
     }
 }
 
-fn csv(advice: &[Advice]) -> String {
-    let lines = advice.iter().map(|a| format!("{},{}\n", a.cell.row, a.cell.col));
-    std::iter::once("row,col\n".to_owned()).chain(lines).collect()
+fn csv(advice: &[Advice], grid: Grid) -> String {
+    let line = |a: &Advice| {
+        let Site { x_m, y_m } = grid.site(a.cell);
+        format!("{},{},{x_m},{y_m}\n", a.cell.row, a.cell.col)
+    };
+    std::iter::once("row,col,x_m,y_m\n".to_owned()).chain(advice.iter().map(line)).collect()
 }
 
 /// The spread over all bands with the sensors, and crosses where new ones belong.
 fn draw(
     output: &Path,
     force: bool,
-    readings: &Readings,
+    sensors: &[Site],
     map: &RadioMap,
     advice: &[Advice],
 ) -> Result<(), Failure> {
@@ -159,18 +175,19 @@ fn draw(
         .map_err(|error| Failure::Run(error.to_string()))?
         .mapv(f64::sqrt);
     let highest = field.iter().copied().fold(1e-3, f64::max);
-    let mut panel = HeatPanel::new("spread over all bands", field, grid.cell_m());
+    let mut panel = HeatPanel::on_grid("spread over all bands", field, grid);
     panel.colours = ColourMap::Spread;
     // From zero, so that dark always means certain.
     panel.limits = (0.0, highest);
     panel.bar = Some("std. dev. [dB]".to_owned());
-    panel.sensors = readings.cells().iter().map(|&cell| Sensor { cell, value: None }).collect();
+    let at = |site: &Site| Sensor { at: grid.position(*site), value: None };
+    panel.sensors = sensors.iter().map(at).collect();
     panel.emitters = advice.iter().map(|a| [a.cell.row as f64, a.cell.col as f64]).collect();
     let figure = Figure {
         heading: "Where new sensors help most".to_owned(),
         note: format!("crosses: the {} places advised", advice.len()),
         rows: vec![vec![Panel::Heat(panel)]],
-        keys: vec![Key::Sensors(readings.sensors())],
+        keys: vec![Key::Sensors(sensors.len())],
     };
     let picture = figure.draw();
     write_bytes(output, &picture.png(), force)?;
@@ -183,10 +200,8 @@ fn report(
     advice: &[Advice],
     steps: &[Step],
     grid: Grid,
-    (x, y): (f64, f64),
 ) -> Result<(), Failure> {
-    let metres =
-        |a: &Advice| (x + grid.cell_m() * a.cell.row as f64, y + grid.cell_m() * a.cell.col as f64);
+    let metres = |a: &Advice| (grid.site(a.cell).x_m, grid.site(a.cell).y_m);
     if as_json {
         let places = advice.iter().enumerate().map(|(i, a)| {
             let (x_m, y_m) = metres(a);

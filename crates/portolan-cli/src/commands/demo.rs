@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use portolan::score::{choose_link, score};
+use portolan::score::score;
 use portolan::sense::{Layout, Sensing, sense};
 use portolan::simulate::{Scenario, simulate};
-use portolan::{Context, Emitters, Estimate, Grid, RadioMap, Readings};
+use portolan::{Context, Emitters, Grid, RadioMap, Readings};
 use portolan_io::picture::{MapFigure, decibels, map_figure, methods_figure, terminal};
 use portolan_io::{WriteOptions, check_output, write_bytes, write_map, write_readings};
 
-use super::{strongest_band, timed_estimate};
+use super::{MethodCall, strongest_band, timed_estimate};
 use crate::args::DemoArgs;
 use crate::failure::Failure;
 use crate::output::{emit, figure, say, table};
@@ -34,15 +34,16 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     };
     let (mut rows, mut estimates) = (Vec::new(), Vec::new());
     for method in TOUR {
-        let (estimate, seconds) = timed_estimate(method, [], &readings, &context)?;
-        let score = score(&estimate.map, &truth, None)?;
+        let call = MethodCall::parse(method)?;
+        let (_, map, seconds) = timed_estimate(&call, &readings, &context)?;
+        let score = score(&map, &truth, None)?;
         rows.push(vec![
             method.to_string(),
             figure(score.ssim, 3),
             format!("{:.2}", score.rmse_db),
             format!("{:.3}", seconds.total),
         ]);
-        estimates.push((format!("{method}, SSIM {}", figure(score.ssim, 3)), estimate));
+        estimates.push((format!("{method}, SSIM {}", figure(score.ssim, 3)), map));
     }
     check_interrupt()?;
     let preview = write(&folder, args.force, &truth, &readings, &estimates)?;
@@ -89,12 +90,12 @@ fn write(
     force: bool,
     truth: &RadioMap,
     readings: &Readings,
-    estimates: &[(String, Estimate)],
+    estimates: &[(String, RadioMap)],
 ) -> Result<String, Failure> {
     let band = strongest_band(truth);
-    let offset = choose_link(truth).offset();
+    let offset = truth.scale().link().offset();
     let maps: Vec<(String, &RadioMap)> =
-        estimates.iter().map(|(name, estimate)| (name.clone(), &estimate.map)).collect();
+        estimates.iter().map(|(name, map)| (name.clone(), map)).collect();
     let best = maps[maps.len() - 1].1;
     let all = methods_figure(truth, readings, &maps, band, offset)?;
     let one = map_figure(&MapFigure {

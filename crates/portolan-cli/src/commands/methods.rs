@@ -1,6 +1,6 @@
 //! `portolan methods`: every method with its options.
 
-use portolan::estimate::{Method, methods};
+use portolan::estimate::{Registered, methods};
 use serde_json::{Value, json};
 
 use crate::args::MethodsArgs;
@@ -14,7 +14,7 @@ pub fn run(args: &MethodsArgs) -> Result<(), Failure> {
     emit(&methods().iter().map(as_text).collect::<Vec<_>>().join("\n"))
 }
 
-fn as_json(method: &Method) -> Value {
+fn as_json(method: &Registered) -> Value {
     let options: Vec<Value> = method
         .options()
         .map(|o| json!({ "name": o.name, "default": o.default, "takes": o.takes }))
@@ -25,14 +25,18 @@ fn as_json(method: &Method) -> Value {
         "gives_spread": method.gives_spread,
         "needs_truth": method.needs_truth,
         "takes_start": method.takes_start,
+        "takes_emitters": method.takes_emitters,
+        "on_grid": method.on_grid,
         "options": options,
     })
 }
 
-fn as_text(method: &Method) -> String {
+fn as_text(method: &Registered) -> String {
     let remarks = [
         (method.gives_spread, "spread"),
         (method.takes_start, "--start"),
+        (method.takes_emitters, "--emitters"),
+        (method.on_grid, "on a grid"),
         (method.needs_truth, "for experiments: needs --truth"),
     ];
     let remarks: Vec<&str> = remarks.iter().filter(|r| r.0).map(|r| r.1).collect();

@@ -6,22 +6,30 @@ pub mod compare;
 pub mod completions;
 pub mod convert;
 pub mod demo;
+mod draw;
 pub mod estimate;
+pub mod fit;
 pub mod inspect;
 pub mod methods;
 pub mod plot;
+pub mod predict;
+#[cfg(feature = "paper")]
 pub mod reproduce;
 pub mod score;
 pub mod sense;
 pub mod simulate;
+pub mod study;
+pub mod validate;
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use portolan::estimate::build;
-use portolan::{Context, Estimate, RadioMap, Readings};
-use portolan_io::{Format, ReadOptions, check_output, inspect, read_map, read_readings};
+use portolan::estimate::{Method, build};
+use portolan::{Context, Model, RadioMap, Readings};
+use portolan_io::{
+    Format, ReadOptions, check_output, check_output_is_not_input, inspect, read_map, read_readings,
+};
 
 use crate::failure::Failure;
 use crate::output::warn;
@@ -31,6 +39,11 @@ use crate::watch::watched;
 fn check_target(path: &Path, force: bool) -> Result<(), Failure> {
     Format::of_output(path)?;
     Ok(check_output(path, force)?)
+}
+
+/// Refuses an output that is one of the inputs, even under --force.
+fn check_apart(output: &Path, inputs: &[&Path]) -> Result<(), Failure> {
+    Ok(check_output_is_not_input(output, inputs)?)
 }
 
 /// Says what the user should know about a file.
@@ -54,7 +67,8 @@ fn options_for(files: &[&Path], options: &ReadOptions) -> Result<Vec<ReadOptions
                 summary.iter().flat_map(|summary| &summary.arrays).any(|array| array.name == name)
             };
             let named = options.var.as_deref().is_some_and(has);
-            let own_names = has("map") || has("cells") || (has("slf") && has("psd"));
+            let own_names =
+                has("map") || has("cells") || has("sites") || (has("slf") && has("psd"));
             if own_names && !named { own.clone() } else { options.clone() }
         })
         .collect();
@@ -80,8 +94,8 @@ fn load_readings(path: &Path, options: &ReadOptions) -> Result<Readings, Failure
     Ok(loaded.value)
 }
 
-/// Seconds of an estimate.
-#[derive(Clone, Copy)]
+/// Seconds of a fit.
+#[derive(Clone, Copy, Default)]
 struct Seconds {
     /// The fit alone, without the start that some methods make for themselves.
     fit: f64,
@@ -89,24 +103,66 @@ struct Seconds {
     total: f64,
 }
 
-/// Runs a method; returns its estimate and the time it took.
-fn timed_estimate(
-    method: &str,
-    settings: impl IntoIterator<Item = (String, String)>,
+/// A method by name with its settings.
+#[derive(Clone)]
+struct MethodCall {
+    label: String,
+    name: String,
+    settings: Vec<(String, String)>,
+}
+
+impl MethodCall {
+    /// "name" or "name:key=value:key=value".
+    fn parse(text: &str) -> Result<Self, Failure> {
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default().trim().to_string();
+        let settings = parts
+            .map(|part| {
+                part.split_once('=').map(|(k, v)| (k.to_string(), v.to_string())).ok_or_else(|| {
+                    Failure::input(format!("--methods '{text}': expected name:key=value"))
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        let call = Self { label: text.to_string(), name, settings };
+        call.build()?;
+        Ok(call)
+    }
+
+    fn build(&self) -> Result<Box<dyn Method>, Failure> {
+        Ok(build(&self.name, self.settings.clone())?)
+    }
+}
+
+/// Fits a method; returns its model and the time it took.
+fn timed_fit(
+    call: &MethodCall,
     readings: &Readings,
     context: &Context<'_>,
-) -> Result<(Estimate, Seconds), Failure> {
-    let estimator = build(method, settings)?;
+) -> Result<(Model, Seconds), Failure> {
+    let method = call.build()?;
     let start = Instant::now();
     let fit_start = Mutex::new(start);
     let mark = || *fit_start.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    let estimate = watched(method, |progress| {
-        estimator.estimate(readings, context, &progress.with_fit_start(&mark))
+    let model = watched(&call.name, |progress| {
+        method.fit(readings, context, &progress.clone().with_fit_start(&mark))
     })?;
     let end = Instant::now();
     let fit_start = *fit_start.lock().unwrap_or_else(PoisonError::into_inner);
     let seconds = |from: Instant| (end - from).as_secs_f64();
-    Ok((estimate, Seconds { fit: seconds(fit_start), total: seconds(start) }))
+    Ok((model, Seconds { fit: seconds(fit_start), total: seconds(start) }))
+}
+
+/// Fits a method and draws its map on the grid of the readings, or on one around them.
+fn timed_estimate(
+    call: &MethodCall,
+    readings: &Readings,
+    context: &Context<'_>,
+) -> Result<(Model, RadioMap, Seconds), Failure> {
+    let (model, seconds) = timed_fit(call, readings, context)?;
+    let start = Instant::now();
+    let map = watched("drawing", |progress| model.default_map(progress))?;
+    let drawing = start.elapsed().as_secs_f64();
+    Ok((model, map, Seconds { total: seconds.total + drawing, ..seconds }))
 }
 
 /// The band with the most power over the map.
@@ -114,4 +170,18 @@ fn strongest_band(map: &RadioMap) -> usize {
     let total = |band: usize| map.band(band).iter().filter(|v| !v.is_nan()).sum::<f64>();
     let totals: Vec<f64> = (0..map.bands()).map(total).collect();
     (0..totals.len()).max_by(|&a, &b| totals[a].total_cmp(&totals[b])).unwrap_or(0)
+}
+
+/// An estimate so far above every reading, in dB, is said.
+const FAR_ABOVE_DB: f64 = 30.0;
+
+/// What to say where a map is far louder than anything that was read.
+fn far_above(loudest_drawn: f64, loudest_read: f64) -> Option<String> {
+    let above = 10.0 * (loudest_drawn / loudest_read).log10();
+    (above > FAR_ABOVE_DB).then(|| {
+        format!(
+            "the map reaches {above:.0} dB above the loudest reading: look at it with care, or \
+             choose another method"
+        )
+    })
 }

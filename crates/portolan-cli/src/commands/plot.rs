@@ -3,12 +3,13 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use portolan::RadioMap;
-use portolan::score::choose_link;
+use portolan::{RadioMap, Region};
 use portolan_io::picture::{MapFigure, Picture, decibels, factors_figure, map_figure, terminal};
-use portolan_io::{check_output, write_bytes};
+use portolan_io::{ReadOptions, check_output, read_map_part, write_bytes};
 
-use super::{load_map, load_readings, options_for, strongest_band};
+use super::{
+    check_apart, load_map, load_readings, options_for, strongest_band, warn_about,
+};
 use crate::args::PlotArgs;
 use crate::failure::Failure;
 use crate::output::{emit, say};
@@ -31,8 +32,18 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
         .map(PathBuf::as_path)
         .collect();
     let options = options_for(&files, &args.read.options())?;
-    let map = load_map(&args.map, &options[0])?;
-    let truth = args.truth.as_ref().map(|path| load_map(path, &options[1])).transpose()?;
+    if let Some(output) = &args.output {
+        check_apart(output, &files)?;
+    }
+    let map = match args.region {
+        None => load_map(&args.map, &options[0])?,
+        Some(region) => load_part(&args.map, region, &options[0])?,
+    };
+    let load = |path: &PathBuf| match args.region {
+        None => load_map(path, &options[1]),
+        Some(region) => load_part(path, region, &options[1]),
+    };
+    let truth = args.truth.as_ref().map(load).transpose()?;
     if args.factors {
         return factors(args, &map, truth.as_ref());
     }
@@ -46,7 +57,7 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
             map.bands() - 1
         )));
     }
-    let offset = choose_link(truth.as_ref().unwrap_or(&map)).offset();
+    let offset = truth.as_ref().unwrap_or(&map).scale().link().offset();
     let Some(output) = &args.output else {
         let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         return emit(&terminal(&decibels(&map.band(band), offset), PREVIEW, colour));
@@ -60,6 +71,13 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
         offset,
     })?;
     save(output, &picture, args.force)
+}
+
+/// Reads a rectangle of a map and passes its warnings on.
+fn load_part(path: &Path, region: Region, options: &ReadOptions) -> Result<RadioMap, Failure> {
+    let loaded = read_map_part(path, region, options)?;
+    warn_about(path, &loaded.warnings);
+    Ok(loaded.value)
 }
 
 fn factors(args: &PlotArgs, map: &RadioMap, truth: Option<&RadioMap>) -> Result<(), Failure> {

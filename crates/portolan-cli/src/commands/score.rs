@@ -18,8 +18,8 @@ pub fn run(args: &ScoreArgs) -> Result<(), Failure> {
 
 pub fn check_offset(offset: Option<f64>) -> Result<(), Failure> {
     match offset {
-        Some(offset) if !(offset.is_finite() && offset > 0.0) => {
-            Err(Failure::input(format!("--offset {offset}: it must be positive")))
+        Some(offset) if !(offset.is_finite() && offset >= 0.0) => {
+            Err(Failure::input(format!("--offset {offset}: it must be 0 or more")))
         }
         _ => Ok(()),
     }
@@ -49,6 +49,11 @@ fn as_text(score: &Score) -> String {
     if let Some(coverage) = score.coverage_90 {
         lines.push(format!("90 % interval  covers {:.1} %", 100.0 * coverage));
     }
-    lines.push(format!("entries        {}, compared as ln(x + {:e})", score.entries, score.offset));
+    let scale = if score.offset > 0.0 {
+        format!("ln(x + {:e})", score.offset)
+    } else {
+        "ln x".to_string()
+    };
+    lines.push(format!("entries        {}, compared as {scale}", score.entries));
     lines.join("\n")
 }

@@ -5,7 +5,7 @@ use portolan::quantiser::AUTHORS_EDGES;
 use portolan::sense::{Layout, Quantising, Sensing, sense};
 use portolan_io::{WriteOptions, write_readings};
 
-use super::{check_target, load_map};
+use super::{check_apart, check_target, load_map};
 use crate::args::{SenseArgs, parse};
 use crate::failure::Failure;
 use crate::output::say;
@@ -13,6 +13,7 @@ use crate::watch::check_interrupt;
 
 pub fn run(args: &SenseArgs) -> Result<(), Failure> {
     check_target(&args.output, args.force)?;
+    check_apart(&args.output, &[&args.truth])?;
     let layout = layout(args)?;
     let quantising = quantising(args)?;
     let truth = load_map(&args.truth, &args.read.options())?;
@@ -31,7 +32,7 @@ pub fn run(args: &SenseArgs) -> Result<(), Failure> {
         "{}: {} sensors ({:.1} % of the cells), {} bands",
         args.output.display(),
         readings.sensors(),
-        100.0 * readings.sensors() as f64 / readings.grid().cells() as f64,
+        100.0 * readings.sensors() as f64 / truth.grid().cells() as f64,
         readings.bands()
     ));
     Ok(())

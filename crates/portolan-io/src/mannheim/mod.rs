@@ -16,7 +16,7 @@ use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
 use ndarray::Array2;
-use portolan::{Cell, Grid, Readings, Values};
+use portolan::{BandLabels, Cell, Grid, Readings, Scale, Site, Values};
 
 use crate::error::{Check, IoError, Problem, Result, shown};
 use crate::options::{ReadOptions, Unit};
@@ -69,8 +69,11 @@ pub fn survey(path: impl AsRef<Path>) -> Result<MannheimSurvey> {
     let grid = Grid::new(SIDES.0, SIDES.1, 1.0).map_err(|e| in_file(e.into()))?;
     let cells = medians.places.iter().map(|place| on_grid(place, grid)).collect::<Check<_>>();
     let values = Values::Power(linear(&medians));
-    let offline = Readings::new(grid, cells.map_err(in_file)?, values)
-        .and_then(|readings| readings.with_frequencies(Some(medians.freq_hz.clone())))
+    let cells: Vec<Cell> = cells.map_err(in_file)?;
+    let sites = cells.iter().map(|&cell| grid.site(cell)).collect();
+    let labels = BandLabels::from_frequencies(medians.freq_hz.clone());
+    let offline = Readings::new(sites, values, Scale::Absolute)
+        .and_then(|readings| readings.with_grid(Some(grid))?.with_labels(labels?))
         .map_err(|error| in_file(error.into()))?;
     let mut scans = medians.scans;
     let mut online = Vec::new();
@@ -83,7 +86,7 @@ pub fn survey(path: impl AsRef<Path>) -> Result<MannheimSurvey> {
     Ok(MannheimSurvey { grid, freq_hz, offline, offline_dbm, online, left_out, scans })
 }
 
-/// Readings of any trace, on the caller's grid.
+/// Readings of any trace, at the places that it gives; on the caller's grid where there is one.
 pub(crate) fn readings(
     trace: impl Read + Seek,
     options: &ReadOptions,
@@ -92,8 +95,8 @@ pub(crate) fn readings(
     if options.var.is_some() {
         return Err(Problem::new("a trace has no variables: leave out --var"));
     }
-    if options.unit == Some(Unit::Linear) {
-        return Err(Problem::new("a trace is in dBm: leave out --unit linear"));
+    if options.unit.is_some_and(|unit| unit != Unit::Dbm) {
+        return Err(Problem::new("a trace is in dBm: leave out --unit"));
     }
     let (medians, left_out) = source::medians(trace)?.drop_rare();
     for (freq, places) in left_out {
@@ -101,31 +104,29 @@ pub(crate) fn readings(
         let mhz = freq / 1e6;
         warnings.push(format!("{mhz} MHz was read at {places} of {all} places: left out"));
     }
-    let cell_m = options.cell_m.unwrap_or_else(|| {
-        warnings.push("the cell size is not given: taken as 1 m".into());
-        1.0
-    });
-    Grid::new(1, 1, cell_m)?;
-    let nearest = |place: &Place| nearest(place, cell_m, options.origin_m);
-    let cells = medians.places.iter().map(nearest).collect::<Check<Vec<Cell>>>()?;
-    let (rows, cols) = options.grid.unwrap_or_else(|| {
-        let rows = cells.iter().map(|cell| cell.row + 1).max().unwrap_or(1);
-        let cols = cells.iter().map(|cell| cell.col + 1).max().unwrap_or(1);
-        warnings.push(format!("the grid is not given: {rows} x {cols} holds every position"));
-        (rows, cols)
-    });
-    let grid = Grid::new(rows, cols, cell_m)?;
-    let places = cells.iter().zip(&medians.places);
-    if let Some((cell, place)) = places.into_iter().find(|(cell, _)| !grid.contains(**cell)) {
-        let Cell { row, col } = cell;
-        return Err(Problem::new(format!(
-            "line {}: row {row}, col {col} is off the {rows} x {cols} grid: give a larger grid",
-            place.line
-        )));
-    }
-    let (readings, merged) = Readings::merged(grid, cells, Values::Power(linear(&medians)))?;
+    let (x, y) = options.origin_m.unwrap_or((0.0, 0.0));
+    let grid = match options.grid {
+        None => None,
+        Some((rows, cols)) => {
+            let cell_m = options.cell_m.unwrap_or(1.0);
+            let grid = Grid::new(rows, cols, cell_m)?.with_origin(Site::new(x, y))?;
+            let off = |place: &&Place| grid.cell_at(Site::new(place.x_m, place.y_m)).is_none();
+            if let Some(place) = medians.places.iter().find(off) {
+                return Err(Problem::new(format!(
+                    "line {}: x {}, y {} is off the {rows} x {cols} grid: give a larger grid",
+                    place.line,
+                    shown(place.x_m),
+                    shown(place.y_m)
+                )));
+            }
+            Some(grid)
+        }
+    };
+    let sites = medians.places.iter().map(|place| Site::new(place.x_m, place.y_m)).collect();
+    let values = Values::Power(linear(&medians));
+    let (readings, merged) = Readings::merged(sites, values, Scale::Absolute)?;
     warn_merged(merged, warnings);
-    Ok(readings.with_frequencies(Some(medians.freq_hz))?)
+    Ok(readings.with_grid(grid)?.with_labels(BandLabels::from_frequencies(medians.freq_hz)?)?)
 }
 
 /// The trace of a folder whose name begins with `set`.

@@ -124,9 +124,12 @@ impl<'a> Side<'a> {
             let said = [(!self.name.is_empty()).then(|| self.name.to_owned()), exponent];
             let said = said.into_iter().flatten().collect::<Vec<_>>().join(", ");
             let title = format!("emitter {number}\n{said}");
-            let mut panel = HeatPanel::new(title.trim_end(), self.slf_db(place), grid.cell_m());
-            panel.emitters = self.map.emitters().get(emitter).copied().into_iter().collect();
-            panel.emitter_se = self.map.emitter_se().get(emitter).copied().into_iter().collect();
+            let mut panel = HeatPanel::on_grid(title.trim_end(), self.slf_db(place), grid);
+            let grid = self.map.grid();
+            let place = self.map.emitters().get(emitter).map(|at| grid.position(*at));
+            panel.emitters = place.into_iter().collect();
+            let cells = |se: &[f64; 2]| se.map(|s| s / grid.cell_m());
+            panel.emitter_se = self.map.emitter_se_m().get(emitter).map(cells).into_iter().collect();
             panel.limits = limits;
             panel.bar = Some("power [dB]".to_owned());
             panel

@@ -1,9 +1,9 @@
 //! A map as a heat map: one colour per cell, axes in metres, colour bar, sensors and emitters.
 
 use ndarray::Array2;
-use portolan::Cell;
+use portolan::{Grid, Site};
 
-use super::canvas::{Align, Canvas, INK, WHITE};
+use super::canvas::{Align, Canvas, INK, Rgb, WHITE};
 use super::colour::ColourMap;
 use super::field::{paper_size, resize, robust_limits, widen};
 use super::marks::{draw_emitter, draw_located, draw_sensor, draw_unknown, unknown};
@@ -21,7 +21,8 @@ const NINETY: f64 = 2.146;
 /// A sensor to mark; with a value, its mark takes the value's colour.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sensor {
-    pub cell: Cell,
+    /// Row and column; between cells too.
+    pub at: [f64; 2],
     pub value: Option<f64>,
 }
 
@@ -32,6 +33,8 @@ pub struct HeatPanel {
     pub title: String,
     pub field: Array2<f64>,
     pub cell_m: f64,
+    /// The centre of the first cell.
+    pub origin: Site,
     pub colours: ColourMap,
     pub limits: (f64, f64),
     /// Name of the colour bar, with its unit; no bar without a name.
@@ -56,6 +59,7 @@ impl HeatPanel {
             title: title.into(),
             field,
             cell_m,
+            origin: Site::new(0.0, 0.0),
             colours: ColourMap::Power,
             limits,
             bar: Some("power [dB]".to_owned()),
@@ -66,6 +70,22 @@ impl HeatPanel {
             x_labels: true,
             y_labels: true,
         }
+    }
+
+    /// A panel whose axes are those of a grid.
+    pub fn on_grid(title: impl Into<String>, field: Array2<f64>, grid: Grid) -> Self {
+        Self { origin: grid.origin(), ..Self::new(title, field, grid.cell_m()) }
+    }
+
+    /// Whether values lie below and above the limits, so that the colours cannot tell them.
+    fn clipped(&self) -> (bool, bool) {
+        let (low, high) = self.limits;
+        let slack = 1e-9 * (high - low).abs();
+        let any = |wrong: &dyn Fn(f64) -> bool| {
+            self.field.iter().any(|v| wrong(*v))
+                || self.sensors.iter().filter_map(|s| s.value).any(wrong)
+        };
+        (any(&|v| v < low - slack), any(&|v| v > high + slack))
     }
 
     pub fn has_unknown(&self) -> bool {
@@ -100,9 +120,12 @@ impl HeatPanel {
         let (rows, cols) = self.field.dim();
         let kilo = rows.max(cols) as f64 * self.cell_m >= 10_000.0;
         let (cell, unit) = if kilo { (self.cell_m / 1e3, "km") } else { (self.cell_m, "m") };
-        let range = |cells: usize| (-0.5 * cell, (cells as f64 - 0.5) * cell);
-        let (left, right) = range(cols);
-        let (top, bottom) = range(rows);
+        let share = cell / self.cell_m;
+        let range = |cells: usize, from: f64| {
+            (share * from - 0.5 * cell, share * from + (cells as f64 - 0.5) * cell)
+        };
+        let (left, right) = range(cols, self.origin.y_m);
+        let (top, bottom) = range(rows, self.origin.x_m);
         (
             Axis::horizontal(left, right, width, format!("columns, y [{unit}]")),
             Axis::vertical(top, bottom, height, format!("rows, x [{unit}]")),
@@ -185,7 +208,25 @@ impl HeatPanel {
             canvas.fill_rect(bar.x, bar.y + dy, bar.width, 1, self.colours.at(fraction));
         }
         canvas.frame(bar.x, bar.y, bar.width, bar.height, INK);
+        let (below, above) = self.clipped();
+        if above {
+            self.draw_tip(canvas, bar, bar.y - 2, -1, self.colours.at(1.0));
+        }
+        if below {
+            self.draw_tip(canvas, bar, bar.y + bar.height + 1, 1, self.colours.at(0.0));
+        }
         self.bar_axis(bar.height, name).draw_right(canvas, bar);
+    }
+
+    /// A tip on the colour bar: there are values beyond its end.
+    fn draw_tip(&self, canvas: &mut Canvas, bar: Rect, y: i64, along: i64, colour: Rgb) {
+        for step in 0..bar.width / 2 {
+            let (x, width) = (bar.x + step, bar.width - 2 * step);
+            let row = y + along * step;
+            canvas.fill_rect(x, row, width, 1, colour);
+            canvas.set(x, row, INK);
+            canvas.set(x + width - 1, row, INK);
+        }
     }
 
     fn draw_marks(&self, canvas: &mut Canvas, plot: Rect) {
@@ -198,15 +239,16 @@ impl HeatPanel {
         let area = (plot.width * plot.height) as f64;
         let apart = (area / self.sensors.len().max(1) as f64).sqrt();
         for sensor in &self.sensors {
-            let Cell { row, col } = sensor.cell;
-            if row >= rows || col >= cols {
+            let [row, col] = sensor.at;
+            let on = |at: f64, cells: usize| (-0.5..=cells as f64 - 0.5).contains(&at);
+            if !on(row, rows) || !on(col, cols) {
                 continue;
             }
             // A mark that carries a value must show its colour, one that does not must not hide any.
             let (share, most) = if sensor.value.is_some() { (0.2, 7.0) } else { (0.16, 4.5) };
             let radius = (share * apart).clamp(1.5, most);
             let fill = sensor.value.map_or(WHITE, |v| self.colours.of(v, self.limits));
-            draw_sensor(canvas, place(row as f64, col as f64), radius, fill);
+            draw_sensor(canvas, place(row, col), radius, fill);
         }
         let cell = (plot.width as f64 / cols as f64, plot.height as f64 / rows as f64);
         for ([row, col], se) in self.visible_emitters() {
@@ -224,7 +266,6 @@ impl HeatPanel {
 
 #[cfg(test)]
 mod tests {
-    use super::super::canvas::Rgb;
     use super::super::marks::{EMITTER, UNKNOWN, UNKNOWN_HATCH};
     use super::*;
     use ndarray::array;
@@ -277,13 +318,25 @@ mod tests {
     }
 
     #[test]
+    fn a_bar_that_clips_has_a_tip() {
+        let x = (ROOM.x + ROOM.width + BAR_GAP + BAR_WIDTH / 2) as usize;
+        let tips = |limits: (f64, f64)| {
+            let panel = HeatPanel { limits, ..panel() };
+            let canvas = drawn(&panel);
+            [canvas.pixel(x, 57) != WHITE, canvas.pixel(x, 462) != WHITE]
+        };
+        assert_eq!(tips((0.0, 15.0)), [false, false]);
+        assert_eq!(tips((0.0, 10.0)), [true, false]);
+        assert_eq!(tips((3.0, 15.0)), [false, true]);
+    }
+
+    #[test]
     fn sensors_and_emitters_lie_on_their_cells() {
         let mut panel = panel();
-        let cell = Cell::new(1, 3);
         panel.sensors = vec![
-            Sensor { cell: Cell::new(0, 2), value: None },
-            Sensor { cell, value: Some(15.0) },
-            Sensor { cell: Cell::new(9, 9), value: None },
+            Sensor { at: [0.0, 2.0], value: None },
+            Sensor { at: [1.0, 3.0], value: Some(15.0) },
+            Sensor { at: [9.0, 9.0], value: None },
         ];
         panel.emitters = vec![[3.0, 0.0], [40.0, 2.0], [f64::NAN, 1.0]];
         let canvas = drawn(&panel);

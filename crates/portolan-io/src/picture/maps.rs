@@ -1,7 +1,7 @@
 //! Figures of radio maps.
 
 use ndarray::Array2;
-use portolan::{Grid, RadioMap, Readings};
+use portolan::{Grid, RadioMap, Readings, Site};
 
 use super::colour::ColourMap;
 use super::field::{decibels, robust_limits, symmetric_limits};
@@ -38,7 +38,7 @@ pub fn map_figure(request: &MapFigure<'_>) -> Result<Picture, PictureError> {
         check_grid("the truth", truth.grid(), grid)?;
     }
     if let Some(readings) = request.readings {
-        check_grid("the grid of the readings", readings.grid(), grid)?;
+        check_bands_of(readings, map)?;
     }
     let estimate = decibels(&map.band(band), offset);
     let truth = request.truth.map(|t| (t, decibels(&t.band(band), offset)));
@@ -54,7 +54,7 @@ pub fn map_figure(request: &MapFigure<'_>) -> Result<Picture, PictureError> {
     let name = if error.is_some() { "estimate" } else { "power" };
     let mut panel = power_panel(name, estimate, grid, limits);
     mark_emitters(&mut panel, map);
-    panel.sensors = request.readings.map(sensors).unwrap_or_default();
+    panel.sensors = request.readings.map(|r| sensors(r, band, grid)).unwrap_or_default();
     panels.push(panel);
     panels.extend(error);
     panels.extend(map.spread_db().map(|spread| {
@@ -85,7 +85,6 @@ pub fn methods_figure(
     check_offset(offset)?;
     check_band("the truth", truth.bands(), band)?;
     check_band("the readings", readings.bands(), band)?;
-    check_grid("the grid of the readings", readings.grid(), grid)?;
     for (name, map) in estimates {
         check_band(name, map.bands(), band)?;
         check_grid(name, map.grid(), grid)?;
@@ -97,7 +96,7 @@ pub fn methods_figure(
     let limits = robust_limits(&[&field], WIDEST_DB);
     let mut first = power_panel("truth", field, grid, limits);
     mark_emitters(&mut first, truth);
-    let mut panels = vec![first, sensor_panel(readings, band, offset, limits)];
+    let mut panels = vec![first, sensor_panel(readings, band, offset, limits, grid)];
     panels.extend(estimates.iter().map(|(name, map)| {
         let mut panel = power_panel(name, decibels(&map.band(band), offset), grid, limits);
         mark_emitters(&mut panel, map);
@@ -114,19 +113,21 @@ pub fn methods_figure(
 }
 
 fn mark_emitters(panel: &mut HeatPanel, map: &RadioMap) {
-    panel.emitters = map.emitters().to_vec();
-    panel.emitter_se = map.emitter_se().to_vec();
+    let grid = map.grid();
+    panel.emitters = map.emitters().iter().map(|at| grid.position(*at)).collect();
+    let cells = |se: &[f64; 2]| se.map(|s| s / grid.cell_m());
+    panel.emitter_se = map.emitter_se_m().iter().map(cells).collect();
 }
 
 fn power_panel(title: &str, field: Array2<f64>, grid: Grid, limits: (f64, f64)) -> HeatPanel {
-    let mut panel = HeatPanel::new(title, field, grid.cell_m());
+    let mut panel = HeatPanel::on_grid(title, field, grid);
     panel.limits = limits;
     panel
 }
 
 fn spread_panel(spread: Array2<f64>, grid: Grid) -> HeatPanel {
     let (_, high) = robust_limits(&[&spread], WIDEST_DB);
-    let mut panel = HeatPanel::new("spread", spread, grid.cell_m());
+    let mut panel = HeatPanel::on_grid("spread", spread, grid);
     panel.colours = ColourMap::Spread;
     // From zero, so that dark always means certain.
     panel.limits = (0.0, high.max(1e-3));
@@ -139,7 +140,7 @@ fn error_panel(estimate: &Array2<f64>, truth: &Array2<f64>, grid: Grid) -> HeatP
     let known = || error.iter().filter(|e| !e.is_nan());
     let rmse = (known().map(|e| e * e).sum::<f64>() / known().count() as f64).sqrt();
     let limits = symmetric_limits(&error);
-    let mut panel = HeatPanel::new("estimate - truth", error, grid.cell_m());
+    let mut panel = HeatPanel::on_grid("estimate - truth", error, grid);
     panel.colours = ColourMap::Error;
     panel.limits = limits;
     panel.bar = Some("error [dB]".to_owned());
@@ -151,19 +152,43 @@ fn error_panel(estimate: &Array2<f64>, truth: &Array2<f64>, grid: Grid) -> HeatP
     panel
 }
 
-fn sensor_panel(readings: &Readings, band: usize, offset: f64, limits: (f64, f64)) -> HeatPanel {
-    let grid = readings.grid();
+fn sensor_panel(
+    readings: &Readings,
+    band: usize,
+    offset: f64,
+    limits: (f64, f64),
+    grid: Grid,
+) -> HeatPanel {
     let power = readings.power();
-    let heard = readings.cells().iter().zip(power.column(band)).filter(|(_, p)| !p.is_nan());
+    let heard = readings.sites().iter().zip(power.column(band)).filter(|(_, p)| !p.is_nan());
+    let at = |site: &Site| grid.position(*site);
     let nothing = Array2::from_elem((grid.rows(), grid.cols()), f64::NAN);
     let mut panel = power_panel("sensors", nothing, grid, limits);
     panel.sensors =
-        heard.map(|(&cell, p)| Sensor { cell, value: Some(10.0 * (p + offset).log10()) }).collect();
+        heard.map(|(s, p)| Sensor { at: at(s), value: Some(10.0 * (p + offset).log10()) }).collect();
     panel
 }
 
-fn sensors(readings: &Readings) -> Vec<Sensor> {
-    readings.cells().iter().map(|&cell| Sensor { cell, value: None }).collect()
+/// The sensors that read a band.
+fn sensors(readings: &Readings, band: usize, grid: Grid) -> Vec<Sensor> {
+    let power = readings.power();
+    let silent = |n: usize| readings.not_heard().is_some_and(|silent| silent.entries[[n, band]]);
+    let read = |n: &usize| !power[[*n, band]].is_nan() || silent(*n);
+    let at = |n: usize| grid.position(readings.sites()[n]);
+    (0..readings.sensors()).filter(read).map(|n| Sensor { at: at(n), value: None }).collect()
+}
+
+/// The readings must be of the map's bands, and some of them on the map.
+fn check_bands_of(readings: &Readings, map: &RadioMap) -> Result<(), PictureError> {
+    if readings.bands() != map.bands() {
+        let (found, expected) = (vec![readings.bands()], vec![map.bands()]);
+        let what = "the bands of the readings".to_owned();
+        return Err(PictureError::Shape { what, found, expected, like: "the map" });
+    }
+    if readings.sites().iter().all(|site| map.grid().cell_at(*site).is_none()) {
+        return Err(PictureError::NoSensor);
+    }
+    Ok(())
 }
 
 fn describe(grid: Grid, band: usize, freq_hz: Option<&[f64]>) -> String {

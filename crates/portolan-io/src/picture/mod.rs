@@ -47,6 +47,8 @@ pub enum PictureError {
     Offset(f64),
     #[error("{0} holds no factors (slf and psd) to draw")]
     NoFactors(&'static str),
+    #[error("no sensor of the readings lies on the map")]
+    NoSensor,
     #[error("{found} maps do not fit one picture: choose at most {most}")]
     TooMany { found: usize, most: usize },
 }

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 
 use ndarray::{Array2, Array3, ArrayView2, s};
-use portolan::{Cell, Grid, InputError, RadioMap};
+use portolan::{BandLabels, Cell, Grid, InputError, RadioMap, Scale};
 
 use crate::error::{Check, IoError, Problem, Result, quoted, shown};
 use crate::mat5::Mat5;
@@ -71,8 +71,8 @@ pub fn city(folder: impl AsRef<Path>) -> Result<CityMap> {
     let grid = Grid::new(power.dim().0, power.dim().1, 1.0);
     let freq_hz = bands.iter().map(|band| band.mhz * 1e6).collect();
     let map = grid
-        .and_then(|grid| RadioMap::dense(grid, power))
-        .and_then(|map| map.with_frequencies(Some(freq_hz)))
+        .and_then(|grid| RadioMap::dense(grid, power, Scale::Absolute))
+        .and_then(|map| map.with_labels(BandLabels::from_frequencies(freq_hz)?))
         .map_err(|error| in_folder(error.into()))?;
     let stations = stations(folder, area, map.grid())?;
     Ok(CityMap { map, buildings, stations })
@@ -98,17 +98,16 @@ impl CityMap {
                 whole.cols()
             )));
         }
-        let grid = Grid::new(rows, cols, whole.cell_m())?;
+        let grid = whole.part(row..row + rows, col..col + cols)?;
         let power = self.map.to_dense();
         let power = power.slice(s![row..row + rows, col..col + cols, ..]).to_owned();
-        let freq_hz = self.map.freq_hz().map(<[f64]>::to_vec);
         let buildings = self.buildings.slice(s![row..row + rows, col..col + cols]).to_owned();
         let inside = |station: &&Cell| {
             (row..row + rows).contains(&station.row) && (col..col + cols).contains(&station.col)
         };
         let stations = self.stations.iter().filter(inside);
         let stations = stations.map(|s| Cell::new(s.row - row, s.col - col)).collect();
-        let map = RadioMap::dense(grid, power)?.with_frequencies(freq_hz)?;
+        let map = RadioMap::dense(grid, power, self.map.scale())?.with_labels(self.map.labels().clone())?;
         Ok(Self { map, buildings, stations })
     }
 }

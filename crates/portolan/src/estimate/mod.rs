@@ -21,6 +21,7 @@ mod oracle;
 mod register;
 mod thin_plate;
 mod unn;
+mod validate;
 
 pub use auto::Auto;
 pub use bands::Domain;
@@ -40,6 +41,7 @@ pub use oracle::Oracle;
 pub use register::{Registered, build, method, methods};
 pub use thin_plate::ThinPlate;
 pub use unn::{Imitation, Unn, UnnStart};
+pub use validate::{Residuals, validate, without};
 
 use crate::error::EstimateError;
 use crate::grid::Grid;

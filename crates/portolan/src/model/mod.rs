@@ -255,6 +255,12 @@ impl Model {
         self.predictor.leave_one_out(&self.sites)
     }
 
+    /// The same model with the name of the method that was asked for in its report.
+    pub fn named(mut self, method: &str) -> Self {
+        self.report.method = method.to_string();
+        self
+    }
+
     pub(crate) fn report_mut(&mut self) -> &mut Report {
         &mut self.report
     }

@@ -3,10 +3,10 @@
 use ndarray::{Array2, Axis, concatenate};
 use portolan::advise::{MOST_PLACES, free_cells, shuffled};
 use portolan::score::score;
-use portolan::{Cell, Estimate, RadioMap, Readings, Values};
+use portolan::{Cell, RadioMap, Readings, Values};
 use serde_json::{Value, json};
 
-use super::Adviser;
+use super::{Adviser, Estimate};
 use crate::failure::Failure;
 
 /// How often the map is made anew on the way to the whole budget.
@@ -45,7 +45,7 @@ pub fn trial(
     truth: &RadioMap,
     budget: usize,
 ) -> Result<Vec<Step>, Failure> {
-    let free = free_cells(readings, &estimate.map);
+    let free = free_cells(readings.sites(), &estimate.map, &adviser.args.leave_out);
     let most = free.len().min(STEPS * MOST_PLACES);
     if budget > most {
         return Err(Failure::input(format!(
@@ -60,21 +60,24 @@ pub fn trial(
             shuffled(free.clone(), adviser.args.run.seed.wrapping_mul(DRAWS).wrapping_add(draw))
         })
         .collect();
-    let (mut advised, mut latest) = (readings.clone(), estimate.clone());
+    let mut advised = readings.clone();
+    let mut latest: Option<Estimate> = None;
     let mut added = 0;
     while added < budget {
         let more = budget.div_ceil(STEPS).min(budget - added);
-        let places = adviser.places(&advised, &latest, more)?;
+        let places = adviser.places(latest.as_ref().unwrap_or(estimate), more)?;
         let cells: Vec<Cell> = places.iter().map(|a| a.cell).collect();
         advised = with_sensors(&advised, truth, &cells)?;
-        latest = adviser.estimate(&advised)?;
+        let newest = adviser.estimate(&advised)?;
+        let advised_db = error(&newest)?;
+        latest = Some(newest);
         added += more;
         let mut random_db = 0.0;
         for order in &orders {
             let random = with_sensors(readings, truth, &order[..added])?;
             random_db += error(&adviser.estimate(&random)?)? / DRAWS as f64;
         }
-        steps.push(Step { sensors: advised.sensors(), advised_db: error(&latest)?, random_db });
+        steps.push(Step { sensors: advised.sensors(), advised_db, random_db });
     }
     Ok(steps)
 }
@@ -92,8 +95,9 @@ fn with_sensors(readings: &Readings, truth: &RadioMap, more: &[Cell]) -> Result<
     }
     let values = concatenate(Axis(0), &[power.view(), values.view()])
         .map_err(|error| Failure::Run(error.to_string()))?;
-    let cells = readings.cells().iter().chain(more).copied().collect();
-    let frequencies = readings.freq_hz().map(<[f64]>::to_vec);
-    let all = Readings::new(readings.grid(), cells, Values::Power(values))?;
-    Ok(all.with_frequencies(frequencies)?)
+    let grid = truth.grid();
+    let more = more.iter().map(|&cell| grid.site(cell));
+    let sites = readings.sites().iter().copied().chain(more).collect();
+    let all = Readings::new(sites, Values::Power(values), readings.scale())?;
+    Ok(all.with_grid(Some(grid))?.with_labels(readings.labels().clone())?)
 }

@@ -138,7 +138,7 @@ fn every_option_counts() {
     let truth = drawn(24, 20, 6, 2);
     let readings = sense(&truth, &Sensing::exact(Layout::Count(60), 5)).unwrap();
     let quick =
-        [("iterations", "20"), ("start_iterations", "20"), ("starts", "2"), ("draws", "20")];
+        [("iterations", "20"), ("start_iterations", "20"), ("starts", "6"), ("draws", "20")];
     let plain = run(&quick, 2, &readings);
     for (key, value) in [
         ("weights", "narrow"),

@@ -1,0 +1,126 @@
+//! Maps drawn from a model into a file: at once, or strip by strip where they are beyond memory.
+
+use std::path::Path;
+
+use portolan::{EstimateError, Grid, Model, RadioMap, Scale};
+use portolan_io::{
+    Element, Format, IoError, MapFields, MapLayout, MapWriter, WriteOptions, available_memory,
+    map_fields, write_map,
+};
+
+use super::far_above;
+use crate::failure::Failure;
+use crate::watch::watched;
+
+/// A map to be drawn and written.
+pub struct Drawing<'a> {
+    pub model: &'a Model,
+    pub grid: Grid,
+    pub bands: &'a [usize],
+    pub output: &'a Path,
+    pub f64: bool,
+    pub force: bool,
+}
+
+/// Maps of more entries than this are written strip by strip.
+const MOST_AT_ONCE: u64 = 1 << 26;
+/// Entries of one strip.
+const STRIP: usize = 1 << 21;
+/// Bytes that an entry takes while a map is drawn at once: power, spread and reading spread, and a
+/// copy of each.
+const BYTES_AT_ONCE: u64 = 48;
+
+/// Draws and writes; returns what the user should know.
+pub fn write_drawing(drawing: &Drawing<'_>) -> Result<Vec<String>, Failure> {
+    let Drawing { model, grid, bands, output, force, .. } = *drawing;
+    let cells = grid.rows() as u64 * grid.cols() as u64;
+    let entries = cells.saturating_mul(bands.len() as u64);
+    let short = available_memory().is_some_and(|free| entries * BYTES_AT_ONCE > free / 2);
+    if entries <= MOST_AT_ONCE && !short {
+        let map = watched("drawing", |progress| model.map(grid, progress))?;
+        let map = some_bands(map, bands)?;
+        write_map(output, &map, &WriteOptions { force, ..WriteOptions::default() })?;
+        let loudest = (0..map.bands())
+            .flat_map(|k| map.band(k))
+            .filter(|x| !x.is_nan())
+            .fold(0.0, f64::max);
+        return Ok(far_above(loudest, model.loudest()).into_iter().collect());
+    }
+    if Format::of_output(output)? != Format::Npz {
+        return Err(Failure::input(format!(
+            "{}: a map of {} x {} x {} is written strip by strip, which only .npz takes",
+            output.display(),
+            grid.rows(),
+            grid.cols(),
+            bands.len()
+        )));
+    }
+    by_strips(drawing)
+}
+
+fn some_bands(map: RadioMap, bands: &[usize]) -> Result<RadioMap, Failure> {
+    if bands.len() == map.bands() && bands.iter().enumerate().all(|(i, b)| i == *b) {
+        return Ok(map);
+    }
+    Ok(map.select_bands(bands)?)
+}
+
+fn by_strips(drawing: &Drawing<'_>) -> Result<Vec<String>, Failure> {
+    let Drawing { model, grid, bands, output, force, .. } = *drawing;
+    let element = if drawing.f64 { Element::Float64 } else { Element::Float32 };
+    let mut arrays = vec!["map"];
+    if model.gives_spread() {
+        arrays.push("spread_db");
+    }
+    let (rows, cols) = (grid.rows(), grid.cols());
+    let layout = MapLayout { rows, cols, bands: bands.len(), arrays, element };
+    let noise = model.noise_db().map(|all| bands.iter().map(|&b| all[b]).collect::<Vec<f64>>());
+    let labels = model.labels().select(bands, model.bands())?;
+    let scale: Scale = model.scale();
+    let fields = MapFields { grid, scale, labels: &labels, noise_db: noise.as_deref() };
+    let small = map_fields(&fields, model.emitters());
+    let mut writer = MapWriter::create(output, &layout, &small, force)?;
+    let strip = (STRIP / (cols * bands.len()).max(1)).clamp(1, rows);
+    let mut loudest = 0.0f64;
+    watched("drawing", |progress| {
+        for first in (0..rows).step_by(strip) {
+            let last = (first + strip).min(rows);
+            let share = |row: usize| row as f64 / rows as f64;
+            let part = progress.part(share(first)..share(last));
+            let found = model.predict_bands(&grid.sites_of_rows(first..last), bands, &part)?;
+            loudest = found.power.iter().copied().fold(loudest, f64::max);
+            let cube = |values: ndarray::Array2<f64>| {
+                let shape = (last - first, cols, bands.len());
+                values.into_shape_with_order(shape).expect("every cell of the strip was asked for")
+            };
+            writer.write_rows("map", cube(found.power).view())?;
+            if let Some(spread) = found.spread_db {
+                writer.write_rows("spread_db", cube(spread).view())?;
+            }
+        }
+        Ok::<(), StripFailure>(())
+    })
+    .map_err(|failure| match failure {
+        StripFailure::Predict(error) => Failure::from(error),
+        StripFailure::Write(error) => Failure::from(error),
+    })?;
+    writer.finish()?;
+    Ok(far_above(loudest, model.loudest()).into_iter().collect())
+}
+
+enum StripFailure {
+    Predict(EstimateError),
+    Write(IoError),
+}
+
+impl From<EstimateError> for StripFailure {
+    fn from(error: EstimateError) -> Self {
+        StripFailure::Predict(error)
+    }
+}
+
+impl From<IoError> for StripFailure {
+    fn from(error: IoError) -> Self {
+        StripFailure::Write(error)
+    }
+}

@@ -1,0 +1,269 @@
+//! `portolan fit`: a method fitted to readings, and what `estimate` shares with it.
+
+use std::path::{Path, PathBuf};
+
+use portolan::estimate::{Registered, method, methods};
+use portolan::{Context, EmitterFinding, Emitters, Model, Readings};
+use portolan_io::{ReadOptions, check_output, write_model};
+use serde_json::{Map, Value, json};
+
+use super::{
+    MethodCall, Seconds, check_apart, load_map, load_readings, options_for, timed_fit,
+};
+use crate::args::{FitArgs, FitChoice};
+use crate::failure::Failure;
+use crate::output::{emit, emit_json, figure, say, table, warn};
+use crate::watch::{check_interrupt, set_threads};
+
+pub fn run(args: &FitArgs) -> Result<(), Failure> {
+    set_threads(args.fit.run.threads)?;
+    if args.output.extension().is_none_or(|e| !e.eq_ignore_ascii_case("npz")) {
+        let name = args.output.display();
+        return Err(Failure::input(format!("{name}: a model's name must end in .npz")));
+    }
+    check_output(&args.output, args.force)?;
+    let (readings, model, seconds) = fitted(&args.fit, &args.output)?;
+    check_interrupt()?;
+    write_model(&args.output, &model, args.force)?;
+    warn(&model.report().notes);
+    if args.json {
+        let mut report = report(&args.fit, &model, seconds);
+        report["output"] = json!(args.output);
+        return emit_json(&report);
+    }
+    say(&headline(&args.output, &args.fit, &readings, &model, seconds.total));
+    emitters_table(&model).map_or(Ok(()), |table| emit(&table))
+}
+
+/// Reads and fits what was asked for; nothing is read before the request is known to be sound.
+pub fn fitted(
+    choice: &FitChoice,
+    output: &Path,
+) -> Result<(Readings, Model, Seconds), Failure> {
+    let call = check_request(choice)?;
+    let mut files: Vec<&Path> = vec![&choice.readings];
+    files.extend(choice.truth.as_deref());
+    files.extend(choice.start.as_deref());
+    check_apart(output, &files)?;
+    let options = options_for(&files, &choice.read.options())?;
+    let readings = load_readings(&choice.readings, &options[0])?;
+    let map = |path: &Option<PathBuf>, options: &ReadOptions| {
+        path.as_ref().map(|path| load_map(path, options)).transpose()
+    };
+    let truth = map(&choice.truth, &options[options.len().min(2) - 1])?;
+    let start = map(&choice.start, &options[options.len() - 1])?;
+    let context = Context {
+        emitters: choice.run.emitters,
+        seed: choice.run.seed,
+        grid: None,
+        truth: truth.as_ref(),
+        start: start.as_ref(),
+    };
+    let (model, seconds) = timed_fit(&call, &readings, &context)
+        .map_err(|failure| failure.about(&choice.readings))?;
+    Ok((readings, model.named(&choice.method), seconds))
+}
+
+/// What can be refused before any file is read.
+fn check_request(choice: &FitChoice) -> Result<MethodCall, Failure> {
+    let method = method(&choice.method)?;
+    let call = MethodCall {
+        label: choice.method.clone(),
+        name: choice.method.clone(),
+        settings: choice.settings.clone(),
+    };
+    call.build()?;
+    let others = |can: fn(&Registered) -> bool| -> String {
+        let names: Vec<&str> = methods().iter().filter(|m| can(m)).map(|m| m.name).collect();
+        names.join(", ")
+    };
+    let refused = |option: &str, what: &str, who: String| {
+        let name = method.name;
+        Err(Failure::input(format!("{option}: method {name} {what}; choose from {who}")))
+    };
+    match (method.needs_truth, &choice.truth) {
+        (true, None) => Err(Failure::input(format!(
+            "method {} needs the truth: give it with --truth, or use portolan compare",
+            method.name
+        ))),
+        (false, Some(_)) => refused("--truth", "makes no use of it", others(|m| m.needs_truth)),
+        _ if choice.start.is_some() && !method.takes_start => {
+            refused("--start", "cannot start from a map", others(|m| m.takes_start))
+        }
+        _ if choice.run.emitters != Emitters::Auto && !method.takes_emitters => {
+            let who = others(|m| m.takes_emitters);
+            refused("--emitters", "does not tell emitters apart", who)
+        }
+        _ => Ok(call),
+    }
+}
+
+/// One line about a fit.
+pub fn headline(
+    output: &Path,
+    choice: &FitChoice,
+    readings: &Readings,
+    model: &Model,
+    seconds: f64,
+) -> String {
+    let fitted = model.report().fitted.iter();
+    let fitted: Vec<String> =
+        fitted.map(|(name, value)| format!(", {name} {}", brief(*value))).collect();
+    format!(
+        "{}: {} from {} sensors in {seconds:.2} s{}",
+        output.display(),
+        choice.method,
+        readings.sensors(),
+        fitted.concat()
+    )
+}
+
+/// Where the emitters are, and what they occupy.
+pub fn emitters_table(model: &Model) -> Option<String> {
+    let longest = model.region().width_m().max(model.region().height_m());
+    let row = |(r, f): (usize, EmitterFinding)| {
+        let se = |axis: usize| figure(f.at_se_m.map(|se| se[axis]), 1);
+        let exponent = f.exponent.map_or_else(
+            || "-".to_string(),
+            |e| format!("{:.2} ± {}", e.value, figure(Some(e.se).filter(|s| !s.is_nan()), 2)),
+        );
+        let share = f.occupancy.as_ref().map(|o| 100.0 * o.share);
+        if f.is_noise(longest) {
+            let mut row = vec![format!("{} (noise)", r + 1)];
+            row.extend(vec!["-".to_string(); 3]);
+            row.push(figure(f.power_share.map(|p| 100.0 * p), 1));
+            row.extend(vec!["-".to_string(); 2]);
+            return row;
+        }
+        vec![
+            (r + 1).to_string(),
+            format!("{:.1} ± {}", f.at.x_m, se(0)),
+            format!("{:.1} ± {}", f.at.y_m, se(1)),
+            exponent,
+            figure(f.power_share.map(|p| 100.0 * p), 1),
+            figure(share, 0),
+            occupied_words(&f, model.labels().freq_hz()),
+        ]
+    };
+    let findings = model.emitters().iter().map(|e| e.finding());
+    let rows: Vec<_> = findings.enumerate().map(row).collect();
+    let header = ["emitter", "x_m", "y_m", "exponent", "power %", "bands %", "occupies"];
+    (!rows.is_empty()).then(|| table(&header, &rows))
+}
+
+/// "bands 3-17, 40" or "2412-2437 MHz".
+fn occupied_words(finding: &EmitterFinding, freq_hz: Option<&[f64]>) -> String {
+    let Some(occupancy) = &finding.occupancy else { return "-".into() };
+    let words = |first: String, last: String| {
+        if first == last { first } else { format!("{first}-{last}") }
+    };
+    let ranges: Vec<String> = occupancy
+        .ranges
+        .iter()
+        .map(|&[first, last]| match freq_hz {
+            Some(hz) => words(megahertz(hz[first]), megahertz(hz[last])),
+            None => words(first.to_string(), last.to_string()),
+        })
+        .collect();
+    match (ranges.is_empty(), freq_hz) {
+        (true, _) => "nothing".into(),
+        (false, Some(_)) => format!("{} MHz", ranges.join(", ")),
+        (false, None) => format!("bands {}", ranges.join(", ")),
+    }
+}
+
+fn megahertz(hz: f64) -> String {
+    let digits = format!("{:.3}", hz / 1e6);
+    digits.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+/// What a fit found, for `--json`.
+pub fn report(choice: &FitChoice, model: &Model, seconds: Seconds) -> Value {
+    let report = model.report();
+    let emitters: Vec<Value> =
+        model.emitters().iter().map(|e| emitter_json(&e.finding(), model)).collect();
+    let fitted: Map<String, Value> =
+        report.fitted.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    let candidates: Vec<Value> = report
+        .candidates
+        .iter()
+        .map(|c| json!({ "method": c.method, "rmse_db": c.rmse_db }))
+        .collect();
+    json!({
+        "method": choice.method,
+        "chosen": report.chosen.as_ref().unwrap_or(&choice.method),
+        "candidates": candidates,
+        "seconds": seconds.fit,
+        "total_seconds": seconds.total,
+        "iterations": report.iterations,
+        "loss": report.loss,
+        "emitters": emitters,
+        "fitted": fitted,
+        "notes": report.notes,
+    })
+}
+
+fn emitter_json(finding: &EmitterFinding, model: &Model) -> Value {
+    let (se, exponent) = (finding.at_se_m, finding.exponent);
+    let ranges = finding.occupancy.as_ref().map(|o| &o.ranges);
+    let hertz = ranges.zip(model.labels().freq_hz()).map(|(ranges, hz)| {
+        ranges.iter().map(|&[first, last]| [hz[first], hz[last]]).collect::<Vec<_>>()
+    });
+    let longest = model.region().width_m().max(model.region().height_m());
+    let mut object = json!({
+        "x_m": finding.at.x_m,
+        "y_m": finding.at.y_m,
+        "x_se_m": se.map(|se| se[0]),
+        "y_se_m": se.map(|se| se[1]),
+        "exponent": exponent.map(|e| e.value),
+        "exponent_se": exponent.map(|e| e.se),
+        "occupied": ranges,
+        "occupied_hz": hertz,
+        "occupancy": finding.occupancy.as_ref().map(|o| o.share),
+        "power_share": finding.power_share,
+        "noise": finding.is_noise(longest),
+    });
+    if let Some(grid) = model.grid() {
+        let [row, col] = grid.position(finding.at);
+        let cells = |axis: usize| se.map(|se| se[axis] / grid.cell_m());
+        object["row"] = json!(row);
+        object["col"] = json!(col);
+        object["row_se"] = json!(cells(0));
+        object["col_se"] = json!(cells(1));
+    }
+    object
+}
+
+/// Four digits that count.
+fn brief(value: f64) -> String {
+    let size = value.abs();
+    if value.fract() == 0.0 && size < 1e6 {
+        return format!("{value}");
+    }
+    if !(1e-3..1e6).contains(&size) {
+        return format!("{value:.3e}");
+    }
+    let decimals = (3 - size.log10().floor() as i32).max(0) as usize;
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::brief;
+
+    #[test]
+    fn numbers_are_brief_and_keep_their_digits() {
+        for (value, text) in [
+            (4.0, "4"),
+            (0.0, "0"),
+            (106.2873, "106.3"),
+            (0.004312, "0.004312"),
+            (6.27554, "6.276"),
+            (-123456.7, "-123457"),
+            (3.21987e-9, "3.220e-9"),
+            (f64::NAN, "NaN"),
+        ] {
+            assert_eq!(brief(value), text);
+        }
+    }
+}

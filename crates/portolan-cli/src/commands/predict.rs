@@ -1,0 +1,124 @@
+//! `portolan predict`: what a model says about places, or a map of any grid.
+
+use std::time::Instant;
+
+use portolan::{Grid, Model, Site};
+use portolan_io::{check_output, read_model, read_places, write_predictions};
+use serde_json::json;
+
+use super::draw::{Drawing, write_drawing};
+use super::{check_apart, check_target};
+use crate::args::PredictArgs;
+use crate::failure::Failure;
+use crate::output::{emit_json, say, warn};
+use crate::watch::{check_interrupt, set_threads, watched};
+
+pub fn run(args: &PredictArgs) -> Result<(), Failure> {
+    set_threads(args.threads)?;
+    match &args.places {
+        Some(places) => {
+            if args.output.extension().is_none_or(|e| !e.eq_ignore_ascii_case("csv")) {
+                let name = args.output.display();
+                return Err(Failure::input(format!("{name}: expected a .csv name")));
+            }
+            check_output(&args.output, args.force)?;
+            check_apart(&args.output, &[&args.model, places])?;
+        }
+        None => {
+            check_target(&args.output, args.force)?;
+            check_apart(&args.output, &[&args.model])?;
+        }
+    }
+    let model = read_model(&args.model)?;
+    let bands = bands(args, &model)?;
+    let start = Instant::now();
+    let (asked, notes) = match &args.places {
+        Some(path) => {
+            let places = read_places(path)?;
+            let found = watched("predicting", |progress| {
+                model.predict_bands(&places.sites, &bands, progress)
+            })?;
+            check_interrupt()?;
+            let about = (model.labels(), &bands[..], model.scale());
+            write_predictions(&args.output, &places, &found, about, args.force)?;
+            (format!("{} places", places.sites.len()), Vec::new())
+        }
+        None => {
+            let grid = grid(args, &model)?;
+            let (output, force) = (&args.output, args.force);
+            let drawing =
+                Drawing { model: &model, grid, bands: &bands, output, f64: args.f64, force };
+            let notes = write_drawing(&drawing)?;
+            (format!("{} x {} cells of {} m", grid.rows(), grid.cols(), grid.cell_m()), notes)
+        }
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    warn(&notes);
+    if args.json {
+        return emit_json(&json!({
+            "output": args.output, "predict_seconds": seconds, "bands": bands.len(),
+            "notes": notes,
+        }));
+    }
+    say(&format!(
+        "{}: {asked}, {} band(s) in {seconds:.2} s",
+        args.output.display(),
+        bands.len()
+    ));
+    Ok(())
+}
+
+/// The bands that were asked for, by label or number.
+fn bands(args: &PredictArgs, model: &Model) -> Result<Vec<usize>, Failure> {
+    let Some(names) = &args.bands else { return Ok((0..model.bands()).collect()) };
+    let mut bands = Vec::new();
+    for name in names {
+        let band = model.labels().find(name.trim(), model.bands()).ok_or_else(|| {
+            let known: Vec<String> =
+                (0..model.bands().min(12)).map(|band| model.labels().label(band)).collect();
+            let more = if model.bands() > 12 { ", .." } else { "" };
+            Failure::input(format!(
+                "--bands {name}: the model has {}{more}",
+                known.join(", ")
+            ))
+        })?;
+        if bands.contains(&band) {
+            return Err(Failure::input(format!("--bands {name}: it is named twice")));
+        }
+        bands.push(band);
+    }
+    Ok(bands)
+}
+
+/// The grid that was asked for; what is left open is the model's own.
+fn grid(args: &PredictArgs, model: &Model) -> Result<Grid, Failure> {
+    let own = model.grid_or_default()?;
+    let cell_m = args.cell_m.unwrap_or(own.cell_m());
+    let origin = args.origin.map(|(x, y)| Site::new(x, y));
+    match (args.region, args.grid) {
+        (Some(_), Some(_)) if args.cell_m.is_some() => Err(Failure::input(
+            "--region with --grid says the cell size: leave out --cell-m",
+        )),
+        (Some(_), _) if origin.is_some() => {
+            Err(Failure::input("--region says where the map begins: leave out --origin"))
+        }
+        (Some(region), Some((rows, cols))) => {
+            let steps = |n: usize| (n.max(2) - 1) as f64;
+            let cell_m = (region.width_m() / steps(rows)).max(region.height_m() / steps(cols));
+            Ok(Grid::new(rows, cols, cell_m)?.with_origin(region.low)?)
+        }
+        (Some(region), None) => Ok(Grid::covering(region, cell_m)?),
+        (None, Some((rows, cols))) => {
+            Ok(Grid::new(rows, cols, cell_m)?.with_origin(origin.unwrap_or(own.origin()))?)
+        }
+        (None, None) => {
+            // The model's area, in cells of the size asked for.
+            let cells = |n: usize| ((n as f64 * own.cell_m() / cell_m).round() as usize).max(1);
+            let (rows, cols) = match args.cell_m {
+                Some(_) => (cells(own.rows()), cells(own.cols())),
+                None => (own.rows(), own.cols()),
+            };
+            Ok(Grid::new(rows, cols, cell_m)?.with_origin(origin.unwrap_or(own.origin()))?)
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! `portolan study`: methods over many simulated maps, or over random splits of a survey or a
+//! ray-traced city. One harness for every table of figures in the documentation.
+
+mod places;
+
+use std::time::Instant;
+
+use portolan::quantiser::AUTHORS_EDGES;
+use portolan::score::{coverage_unmeasured, score};
+use portolan::sense::{Layout, Quantising, Sensing, sense};
+use portolan::simulate::{Scenario, simulate};
+use portolan::{Context, Emitters, Grid, Model, RadioMap, Readings};
+use serde_json::{Value, json};
+
+use super::MethodCall;
+use super::score::check_offset;
+use crate::args::StudyArgs;
+use crate::failure::Failure;
+use crate::output::{emit, emit_json, figure, table};
+use crate::watch::{check_interrupt, counted, set_threads};
+
+pub fn run(args: &StudyArgs) -> Result<(), Failure> {
+    set_threads(args.threads)?;
+    check_offset(args.offset)?;
+    if args.maps == 0 {
+        return Err(Failure::input("--maps 0: it takes 1 or more"));
+    }
+    let calls = args.methods.iter().map(|m| MethodCall::parse(m)).collect::<Result<Vec<_>, _>>()?;
+    match &args.survey {
+        Some(survey) => places::run(args, survey, &calls),
+        None => simulated(args, &calls),
+    }
+}
+
+/// Figures of one method on one map.
+#[derive(Clone, Copy, Default)]
+struct Figures {
+    ssim: f64,
+    rmse_db: f64,
+    coverage: f64,
+    seconds: f64,
+    /// Whether the number of emitters was found; NaN where none was sought.
+    counted: f64,
+}
+
+/// What the maps gave: figures by method, and distances of emitters from where they were found.
+struct Gathered {
+    figures: Vec<Vec<Figures>>,
+    misplaced: Vec<Vec<f64>>,
+}
+
+fn simulated(args: &StudyArgs, calls: &[MethodCall]) -> Result<(), Failure> {
+    let counts: Vec<Option<usize>> = match &args.sensors {
+        Some(counts) => counts.iter().map(|c| Some(*c)).collect(),
+        None => vec![None],
+    };
+    let mut objects = Vec::new();
+    for count in counts {
+        let layout = match count {
+            Some(count) => Layout::Count(count),
+            None => Layout::Fraction(args.fraction.unwrap_or(0.1)),
+        };
+        let gathered = gather(args, calls, &layout)?;
+        check_interrupt()?;
+        let rows = rows(calls, &gathered);
+        if args.json {
+            objects.push(json!({ "sensors": count, "methods": rows.iter().map(Row::json).collect::<Vec<_>>() }));
+            continue;
+        }
+        if let Some(count) = count {
+            emit(&format!("{count} sensors"))?;
+        }
+        let lines: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
+        emit(&table(&HEADER, &lines))?;
+    }
+    if args.json { emit_json(&Value::Array(objects)) } else { Ok(()) }
+}
+
+fn gather(args: &StudyArgs, calls: &[MethodCall], layout: &Layout) -> Result<Gathered, Failure> {
+    let (rows, cols) = args.grid.unwrap_or((64, 64));
+    let grid = Grid::new(rows, cols, 1.0)?;
+    let quantising = args.bits.map(|bits| Quantising {
+        bits,
+        edges: (bits == 3).then(|| AUTHORS_EDGES.to_vec()),
+        sigma: args.sigma,
+    });
+    let mut gathered = Gathered {
+        figures: vec![Vec::new(); calls.len()],
+        misplaced: vec![Vec::new(); calls.len()],
+    };
+    let total = args.maps as usize * calls.len();
+    counted("study", |tell, go_on| {
+        for seed in args.seed..args.seed + args.maps {
+            let truth = simulate(&Scenario {
+                bands: args.bands,
+                emitters: args.emitters,
+                shadow_db: args.shadow_db,
+                decorrelation_m: args.decorrelation,
+                seed,
+                ..Scenario::new(grid)
+            })?;
+            let sensing = Sensing {
+                layout: layout.clone(),
+                snr_db: args.snr_db,
+                gaps: args.gaps.unwrap_or(0.0),
+                quantising: quantising.clone(),
+                seed,
+            };
+            let readings = sense(&truth, &sensing)?;
+            for (i, call) in calls.iter().enumerate() {
+                if !go_on() {
+                    return Err(Failure::Interrupted);
+                }
+                let (figures, misplaced) = one(args, call, &truth, &readings, seed)?;
+                gathered.figures[i].push(figures);
+                gathered.misplaced[i].extend(misplaced);
+                let done = (seed - args.seed) as usize * calls.len() + i + 1;
+                tell(done, total, None);
+            }
+        }
+        Ok(gathered)
+    })
+}
+
+/// One method on one map.
+fn one(
+    args: &StudyArgs,
+    call: &MethodCall,
+    truth: &RadioMap,
+    readings: &Readings,
+    seed: u64,
+) -> Result<(Figures, Vec<f64>), Failure> {
+    let mut call = call.clone();
+    // The oracle also knows the law of the shadowing.
+    if call.name == "oracle" && call.settings.is_empty() {
+        call.settings.push(("decorrelation".into(), args.decorrelation.to_string()));
+    }
+    let emitters = args.assumed.unwrap_or(Emitters::Count(args.emitters));
+    let context = Context { emitters, seed, truth: Some(truth), ..Context::default() };
+    let silent = portolan::Progress::silent();
+    let method = call.build()?;
+    let start = Instant::now();
+    let model = method.fit(readings, &context, &silent)?;
+    let map = model.map(truth.grid(), &silent)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let score = score(&map, truth, args.offset)?;
+    let measured = readings.cells(truth.grid())?;
+    let found = model.report().fitted("emitters");
+    let figures = Figures {
+        ssim: score.ssim.unwrap_or(f64::NAN),
+        rmse_db: score.rmse_db,
+        coverage: coverage_unmeasured(&map, truth, score.offset, &measured).unwrap_or(f64::NAN),
+        seconds,
+        counted: found
+            .map_or(f64::NAN, |n| f64::from(u8::from(n as usize == args.emitters))),
+    };
+    Ok((figures, misplaced(truth, &model)))
+}
+
+/// Distance from every true emitter to the one found with the most similar PSD, in metres.
+fn misplaced(truth: &RadioMap, model: &Model) -> Vec<f64> {
+    let Some(factors) = truth.factors() else { return Vec::new() };
+    let likeness = |r: usize, psd: &[f64]| {
+        let (mut ab, mut aa, mut bb) = (0.0, 0.0, 0.0);
+        for (a, b) in factors.psd.row(r).iter().zip(psd) {
+            (ab, aa, bb) = (ab + a * b, aa + a * a, bb + b * b);
+        }
+        ab / f64::max((aa * bb).sqrt(), f64::MIN_POSITIVE)
+    };
+    (0..factors.psd.nrows())
+        .filter_map(|r| {
+            let of = |e: &portolan::model::ModelEmitter| likeness(r, &e.psd);
+            let best = model.emitters().iter().max_by(|a, b| of(a).total_cmp(&of(b)))?;
+            Some(best.at.distance_m(truth.emitters()[r]))
+        })
+        .collect()
+}
+
+const HEADER: [&str; 9] = [
+    "method", "SSIM", "±", "rmse dB", "±", "90 % covers", "place m", "count right", "seconds",
+];
+
+/// One line of the table.
+struct Row {
+    label: String,
+    ssim: (f64, f64),
+    rmse_db: (f64, f64),
+    coverage: f64,
+    place_m: Option<f64>,
+    counted: f64,
+    seconds: f64,
+    share: Option<f64>,
+}
+
+fn rows(calls: &[MethodCall], gathered: &Gathered) -> Vec<Row> {
+    let of = |figures: &[Figures], pick: fn(&Figures) -> f64| {
+        let values: Vec<f64> = figures.iter().map(pick).collect();
+        mean_and_error(&values)
+    };
+    let mut rows: Vec<Row> = calls
+        .iter()
+        .zip(gathered.figures.iter().zip(&gathered.misplaced))
+        .map(|(call, (figures, misplaced))| {
+            let mut sorted = misplaced.clone();
+            sorted.sort_by(f64::total_cmp);
+            Row {
+                label: call.label.clone(),
+                ssim: of(figures, |f| f.ssim),
+                rmse_db: of(figures, |f| f.rmse_db),
+                coverage: of(figures, |f| f.coverage).0,
+                place_m: sorted.get(sorted.len() / 2).copied(),
+                counted: of(figures, |f| f.counted).0,
+                seconds: of(figures, |f| f.seconds).0,
+                share: None,
+            }
+        })
+        .collect();
+    // How far a method closes the distance from the better of thin plates and kriging to the
+    // oracle.
+    let ssim = |name: &str| rows.iter().find(|r| r.label == name).map(|r| r.ssim.0);
+    if let (Some(plates), Some(kriging), Some(oracle)) =
+        (ssim("thin_plate"), ssim("kriging"), ssim("oracle"))
+    {
+        let bar = plates.max(kriging);
+        rows.iter_mut().for_each(|r| r.share = Some((r.ssim.0 - bar) / (oracle - bar)));
+        let told = ["thin_plate", "kriging", "oracle"];
+        rows.iter_mut().filter(|r| told.contains(&&*r.label)).for_each(|r| r.share = None);
+    }
+    rows
+}
+
+/// Mean and its standard error.
+fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
+    (mean, (variance / (count * (count - 1.0).max(1.0))).sqrt())
+}
+
+impl Row {
+    fn cells(&self) -> Vec<String> {
+        let known = |value: f64| Some(value).filter(|v| !v.is_nan());
+        let label = match self.share {
+            Some(share) => format!("{} (share {share:.2})", self.label),
+            None => self.label.clone(),
+        };
+        vec![
+            label,
+            figure(known(self.ssim.0), 4),
+            figure(known(self.ssim.1), 4),
+            figure(known(self.rmse_db.0), 3),
+            figure(known(self.rmse_db.1), 3),
+            figure(known(self.coverage), 3),
+            figure(self.place_m, 2),
+            figure(known(self.counted), 2),
+            figure(known(self.seconds), 3),
+        ]
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "method": self.label,
+            "ssim": self.ssim.0, "ssim_se": self.ssim.1,
+            "rmse_db": self.rmse_db.0, "rmse_db_se": self.rmse_db.1,
+            "coverage_90_unmeasured": self.coverage,
+            "place_m": self.place_m, "count_right": self.counted,
+            "share": self.share, "seconds": self.seconds,
+        })
+    }
+}

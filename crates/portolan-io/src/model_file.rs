@@ -1,0 +1,84 @@
+//! Fitted models: the named arrays of the library in an npz archive.
+
+use std::path::Path;
+
+use ndarray::{ArrayD, IxDyn};
+use portolan::Model;
+use portolan::model::{Archive, Stored};
+
+use crate::error::{Check, Problem, Result};
+use crate::field::{Field, FieldData};
+use crate::npz;
+use crate::output::{check_space, write_file};
+use crate::source::Source;
+use crate::store::Store;
+
+/// The array by which a model is known.
+const MARK: &str = "portolan_model";
+
+/// True where the arrays are a model.
+pub(crate) fn is_model(store: &dyn Store) -> bool {
+    store.has(MARK)
+}
+
+/// Writes a model; its name must end in .npz.
+pub fn write_model(path: impl AsRef<Path>, model: &Model, force: bool) -> Result<()> {
+    let path = path.as_ref();
+    if path.extension().is_none_or(|e| !e.eq_ignore_ascii_case("npz")) {
+        return Err(Problem::new("a model's name must end in .npz").in_target(path));
+    }
+    let archive = model.to_archive();
+    let fields: Vec<Field<'_>> = archive
+        .entries()
+        .map(|(name, stored)| Field {
+            name: name.to_string().into(),
+            data: match stored {
+                Stored::Real(values) => FieldData::Real(values.view().into()),
+                Stored::Single(values) => FieldData::Real32(values.view().into()),
+                Stored::Whole(values) => FieldData::Whole(values.clone()),
+                Stored::Text(texts) => {
+                    FieldData::Text(ndarray::Array1::from(texts.clone()).into_dyn())
+                }
+            },
+        })
+        .collect();
+    check_space(path, npz::length(&fields))?;
+    write_file(path, force, |out| npz::write(&fields, out))
+}
+
+/// Reads a model.
+pub fn read_model(path: impl AsRef<Path>) -> Result<Model> {
+    let path = path.as_ref();
+    let mut source = Source::open(path)?;
+    let format = source.format(path);
+    let read = format.and_then(|format| {
+        let mut store = source.store(format)?;
+        read(store.as_mut())
+    });
+    read.map_err(|problem| problem.in_file(path))
+}
+
+pub(crate) fn read(store: &mut dyn Store) -> Check<Model> {
+    if !is_model(store) {
+        return Err(Problem::new("is not a model: make one with `portolan fit`"));
+    }
+    let mut entries = Vec::new();
+    for index in 0..store.entries().len() {
+        let (name, kind) = (store.entries()[index].name.clone(), store.entries()[index].kind.clone());
+        let shape = store.entries()[index].shape.clone();
+        let letters = kind.trim_start_matches(['<', '>', '|', '=']);
+        let stored = match letters.chars().next() {
+            Some('U') => Stored::Text(store.load_text(index)?),
+            Some('i' | 'u') => Stored::Whole(store.load(index)?.mapv(|v| v as i64)),
+            _ if letters == "f4" => Stored::Single(store.load(index)?.mapv(|v| v as f32)),
+            _ => Stored::Real(reshaped(store.load(index)?, &shape)),
+        };
+        entries.push((name, stored));
+    }
+    Model::from_archive(&Archive::new(entries)).map_err(|error| Problem::new(error.to_string()))
+}
+
+fn reshaped(array: ArrayD<f64>, shape: &[usize]) -> ArrayD<f64> {
+    let whole = array.clone().into_shape_with_order(IxDyn(shape));
+    whole.unwrap_or(array)
+}

@@ -1,0 +1,115 @@
+//! Tables of places to ask a model about, and what it says, written beside their own columns.
+
+use std::io::Write;
+use std::path::Path;
+
+use portolan::{BandLabels, Prediction, Scale, Site};
+
+use crate::error::{Check, Problem, Result, quoted};
+use crate::lines::Lines;
+use crate::options::Unit;
+use crate::output::write_file;
+use crate::source::Source;
+
+/// Places of a table, with all of its columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Places {
+    /// The names of the columns.
+    pub header: Vec<String>,
+    /// The fields of every line.
+    pub lines: Vec<Vec<String>>,
+    /// The place of every line.
+    pub sites: Vec<Site>,
+}
+
+/// Reads a table with the columns x_m and y_m; the others are kept as they are.
+pub fn read_places(path: impl AsRef<Path>) -> Result<Places> {
+    let path = path.as_ref();
+    let mut source = Source::open(path)?;
+    source.format(path).map_err(|problem| problem.in_file(path))?;
+    parse(source.bytes()).map_err(|problem| problem.in_file(path))
+}
+
+fn parse(bytes: &[u8]) -> Check<Places> {
+    let mut lines = Lines::open(bytes)?;
+    let header = lines.next()?.ok_or_else(|| Problem::new("line 1: expected a header"))?;
+    let names: Vec<String> = header.fields().iter().map(|name| name.trim().to_string()).collect();
+    let find = |wanted: &str| names.iter().position(|name| name.eq_ignore_ascii_case(wanted));
+    let (Some(x), Some(y)) = (find("x_m"), find("y_m")) else {
+        let seen: Vec<String> = names.iter().take(12).map(|name| quoted(name)).collect();
+        let seen = seen.join(", ");
+        return Err(Problem::new(format!("line 1: columns {seen}, expected x_m and y_m")));
+    };
+    lines.columns = names.len();
+    let mut places = Places { header: names, lines: Vec::new(), sites: Vec::new() };
+    while let Some(line) = lines.next()? {
+        let at = |column: usize| {
+            let value = line.number(column)?;
+            if value.is_nan() { Err(line.wrong(column, "expected a position")) } else { Ok(value) }
+        };
+        places.sites.push(Site::new(at(x)?, at(y)?));
+        places.lines.push(line.fields().iter().map(|field| field.to_string()).collect());
+    }
+    if places.sites.is_empty() {
+        return Err(Problem::new("a header but no places below it"));
+    }
+    Ok(places)
+}
+
+/// Writes the places with power, spread and reading spread of some bands: `dbm_LABEL` (`db_LABEL`
+/// without calibration, `power_LABEL` where powers are relative), `spread_db_LABEL`,
+/// `reading_spread_db_LABEL`.
+pub fn write_predictions(
+    path: impl AsRef<Path>,
+    places: &Places,
+    prediction: &Prediction,
+    (labels, bands, scale): (&BandLabels, &[usize], Scale),
+    force: bool,
+) -> Result<()> {
+    let unit = Unit::of_scale(scale);
+    let word = match unit {
+        Unit::Relative | Unit::Linear => "power",
+        Unit::Dbm => "dbm",
+        Unit::Db => "db",
+    };
+    let columns = [
+        Some((word, &prediction.power, unit)),
+        prediction.spread_db.as_ref().map(|s| ("spread_db", s, Unit::Linear)),
+        prediction.reading_spread_db.as_ref().map(|s| ("reading_spread_db", s, Unit::Linear)),
+    ];
+    write_file(path.as_ref(), force, |out| {
+        let mut writer = csv::Writer::from_writer(out);
+        let mut header = places.header.clone();
+        for &band in bands {
+            let label = labels.label(band);
+            header.extend(columns.iter().flatten().map(|(word, ..)| format!("{word}_{label}")));
+        }
+        writer.write_record(&header)?;
+        for (i, own) in places.lines.iter().enumerate() {
+            let mut record = own.clone();
+            for out in 0..bands.len() {
+                for (_, values, unit) in columns.iter().flatten() {
+                    record.push(unit.from_linear(values[[i, out]]).to_string());
+                }
+            }
+            writer.write_record(&record)?;
+        }
+        writer.flush()?;
+        writer.into_inner().map_err(|error| error.into_error())?.flush()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_keep_their_other_columns() {
+        let found = parse(b"name,y_m,x_m\nhall,2.5,1\n\"a, b\",-3,4e3\n").unwrap();
+        assert_eq!(found.sites, [Site::new(1.0, 2.5), Site::new(4000.0, -3.0)]);
+        assert_eq!(found.lines[1][0], "a, b");
+        for wrong in ["x_m,z\n1,2\n", "x_m,y_m\n", "x_m,y_m\n1,\n", "x_m,y_m\n1,inf\n", ""] {
+            assert!(parse(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}

@@ -4,12 +4,12 @@
 
 use fearless_simd::{Level, dispatch, prelude::*};
 
-use super::lanes::{Affine, Buffer, Lanes, Source, image_len};
+use super::lanes::{Affine, Lanes, Source, image_len};
 use super::plan::{Moments, PER_LANE, Plan, Stage, Tally, Workspace};
 use super::shape::{Layout, Normalisation, Shape, Upsampling};
 use super::upsample::{Coefficients, Sums, gain};
-use super::vector::{load, splat, store};
 use super::{VARIANCE_FLOOR, convolve, upsample, winograd};
+use crate::simd::{Buffer, load, splat, store};
 
 /// A decoder's fixed parts, as the passes need them.
 #[derive(Clone, Copy)]

@@ -14,50 +14,16 @@ use std::ops::Range;
 use fearless_simd::prelude::*;
 
 use super::shape::{Padding, reflect};
-use super::vector::{load, splat, store};
+use crate::simd::{Buffer, LANES, copy, load, splat, store};
 
 /// Most lanes in a chunk.
 pub(super) const WIDEST: usize = 64;
-
-/// Lanes come in multiples of this.
-const QUANTUM: usize = 16;
-
-/// Numbers that start on a cache line, with room on both sides for shifted reads.
-#[derive(Debug)]
-pub(super) struct Buffer {
-    data: Vec<f32>,
-    first: usize,
-    len: usize,
-}
-
-impl Buffer {
-    pub(super) fn new(len: usize, guard: usize) -> Self {
-        let guard = guard.next_multiple_of(QUANTUM);
-        let data = vec![0.0f32; len + 2 * guard + QUANTUM];
-        let align = data.as_ptr().align_offset(4 * QUANTUM).min(QUANTUM);
-        Self { first: guard + align, data, len }
-    }
-}
-
-impl std::ops::Deref for Buffer {
-    type Target = [f32];
-
-    fn deref(&self) -> &[f32] {
-        &self.data[self.first..self.first + self.len]
-    }
-}
-
-impl std::ops::DerefMut for Buffer {
-    fn deref_mut(&mut self) -> &mut [f32] {
-        &mut self.data[self.first..self.first + self.len]
-    }
-}
 
 /// Numbers of one channel of a chunk. Channels a multiple of 4096 bytes apart would compete for the
 /// same lines of the first cache, so a line is added.
 pub(super) fn image_len(phases: usize, width: usize) -> usize {
     let len = phases * phases * width;
-    if len.is_multiple_of(1024) { len + QUANTUM } else { len }
+    if len.is_multiple_of(1024) { len + LANES } else { len }
 }
 
 /// The latent cells of all emitters in a row, cut into chunks.
@@ -78,8 +44,8 @@ impl Lanes {
         let cells = rows * cols;
         let (whole, width, chunks) = if cells <= WIDEST {
             // Narrow chunks: an activation image of one channel then stays in the first cache.
-            let whole = (QUANTUM / cells).clamp(1, emitters);
-            (whole, (whole * cells).next_multiple_of(QUANTUM), emitters.div_ceil(whole))
+            let whole = (LANES / cells).clamp(1, emitters);
+            (whole, (whole * cells).next_multiple_of(LANES), emitters.div_ceil(whole))
         } else {
             (0, WIDEST, (emitters * cells).div_ceil(WIDEST))
         };
@@ -466,14 +432,6 @@ impl Affine<'_> {
     }
 }
 
-#[inline(always)]
-fn copy<S: Simd>(simd: S, from: &[f32], to: &mut [f32]) {
-    let n = S::f32s::LEN;
-    for (from, to) in from.chunks_exact(n).zip(to.chunks_exact_mut(n)) {
-        store::<S>(load(simd, from, 0), to, 0);
-    }
-}
-
 /// The planes of all chunks, to be read with a shift.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
@@ -490,9 +448,10 @@ pub(super) struct Source<'a> {
 impl<'a> Source<'a> {
     /// The first `used` numbers of a buffer.
     pub(super) fn new(lanes: &Lanes, buffer: &'a Buffer, used: usize) -> Self {
+        let (data, first) = buffer.with_guards();
         Self {
-            data: &buffer.data,
-            first: buffer.first,
+            data,
+            first,
             stride: used / lanes.chunks,
             chunks: lanes.chunks,
             width: lanes.width,

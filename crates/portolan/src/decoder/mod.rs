@@ -20,6 +20,7 @@
 
 mod convolve;
 mod engine;
+mod initial;
 mod lanes;
 mod outputs;
 mod plan;
@@ -27,9 +28,10 @@ mod readout;
 pub mod reference;
 mod shape;
 mod upsample;
-pub(crate) mod vector;
 mod winograd;
 
+pub use initial::Network;
+pub(crate) use initial::{Draw, random_network};
 pub use plan::Workspace;
 pub use readout::Readout;
 pub use shape::{BlockLayout, Layout, Normalisation, Output, Padding, Shape, Upsampling};

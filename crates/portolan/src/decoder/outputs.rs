@@ -4,10 +4,10 @@
 use fearless_simd::{dispatch, prelude::*};
 
 use super::engine::Engine;
-use super::lanes::{Buffer, image_len};
+use super::lanes::image_len;
 use super::plan::{PER_LANE, Plan, Tally, Workspace};
 use super::readout::{Readout, apply, slope, total};
-use super::vector::{load, splat, store};
+use crate::simd::{Buffer, load, splat, store};
 
 /// Room for the passes below; empty where a latent has one output.
 #[derive(Debug)]

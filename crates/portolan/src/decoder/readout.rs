@@ -5,11 +5,10 @@ use fearless_simd::{dispatch, prelude::*};
 
 use super::Decoder;
 use super::engine::{Engine, each_chunk, tally_lanes};
-use super::lanes::Buffer;
 use super::plan::{PER_LANE, Tally, Workspace};
 use super::shape::Output;
-use super::vector::{load, splat, store};
 use crate::error::InputError;
+use crate::simd::{Buffer, exp, load, splat, store};
 
 /// Cells at which SLFs are wanted; made by [`Decoder::readout`].
 #[derive(Clone, Debug)]
@@ -57,24 +56,6 @@ impl Readout {
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
-}
-
-/// exp(x), relative error below 2e-7; x is held within (-87.3, 88.3).
-#[inline(always)]
-fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let splat = |value: f32| S::f32s::splat(simd, value);
-    let x = x.max(splat(-87.3)).min(splat(88.3));
-    let whole = (x * splat(std::f32::consts::LOG2_E)).round_ties_even();
-    // ln 2 in two parts, so that the first product is exact.
-    let r = whole.mul_add(splat(-0.693_359_4), x);
-    let r = whole.mul_add(splat(2.121_944_4e-4), r);
-    let mut p = splat(1.987_569_1e-4);
-    for c in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
-        p = p.mul_add(r, splat(c));
-    }
-    let p = (p * r).mul_add(r, r) + splat(1.0);
-    let power: S::i32s = whole.to_int();
-    p * ((power + 127) << 23).bitcast::<S::f32s>()
 }
 
 #[inline(always)]

@@ -4,7 +4,6 @@
 mod auto;
 mod bands;
 mod btd;
-mod course;
 mod dgm;
 mod emitters;
 mod field;

@@ -6,18 +6,18 @@ use fearless_simd::{Level, dispatch};
 use ndarray::Array3;
 
 use super::bands::{OFFSET, Scale};
-use super::course::{Course, Schedule, TOLERANCE};
-use super::unn::fit::add_penalty;
-use super::unn::misfit::ln;
-use super::unn::start::{Draw, random_network};
+use super::options::TOLERANCE;
 use super::unn::{DECODER_OPTIONS, shape_from_options};
 use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
 use crate::adam::Adam;
-use crate::decoder::{Decoder, Output, Readout, Shape, Workspace};
+use crate::decoder::{Decoder, Draw, Network, Output, Readout, Shape, Workspace, random_network};
+use crate::descent::{Descent, Schedule};
 use crate::error::{EstimateError, InputError};
 use crate::likelihood::{Likelihood, Probit, SquaredError};
 use crate::map::RadioMap;
+use crate::penalty::add_penalty;
 use crate::readings::{Readings, Values};
+use crate::simd::ln;
 use crate::simulate::stream;
 
 const OWN: &[OptionSpec] = &[
@@ -53,7 +53,7 @@ struct NaiveUnn {
     shape: Shape,
     size: Size,
     draw: Draw,
-    course: Course,
+    descent: Descent,
     rate: f64,
     lambda_latent: f64,
     lambda_network: f64,
@@ -79,7 +79,7 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
         shape: shape_from_options(options, Output::Sigmoid)?,
         size,
         draw: options.choice("start", &draws)?.unwrap_or(Draw::Xavier),
-        course: Course {
+        descent: Descent {
             iterations: options.count("iterations", 1..=1_000_000)?.unwrap_or(300),
             tolerance: weight("tolerance", 0.0)?,
             schedule: Schedule::Cosine,
@@ -130,8 +130,7 @@ impl Estimator for NaiveUnn {
         let decoder = Decoder::new(&self.shape_for(readings)?, grid.rows(), grid.cols(), 1)?;
         let cells: Vec<usize> = readings.cells().iter().map(|&c| grid.index(c)).collect();
         let readout = decoder.readout(&cells)?;
-        let (params, latent) = random_network(&decoder, self.draw, &mut stream(context.seed, 0));
-        let mut at = Unknowns { params, latent };
+        let mut at = random_network(&decoder, self.draw, &mut stream(context.seed, 0));
         progress.fit_begins();
         // Readings band by band, as the decoder draws them.
         let trace = match readings.values() {
@@ -161,11 +160,11 @@ impl Estimator for NaiveUnn {
 fn draw(
     readings: &Readings,
     decoder: &Decoder,
-    at: &Unknowns,
+    at: &Network,
     unit: f64,
 ) -> Result<RadioMap, EstimateError> {
     let mut workspace = decoder.workspace();
-    decoder.forward(&at.params, &at.latent, &mut workspace);
+    decoder.forward(&at.params, &at.latents, &mut workspace);
     let (grid, bands) = (readings.grid(), readings.bands());
     let (drawn, cells) = (workspace.slf(), grid.cells());
     let power = Array3::from_shape_fn((grid.rows(), grid.cols(), bands), |(i, j, k)| {
@@ -178,11 +177,6 @@ fn draw(
     Ok(RadioMap::dense(grid, power)?.with_frequencies(frequencies)?)
 }
 
-struct Unknowns {
-    params: Vec<f32>,
-    latent: Vec<f32>,
-}
-
 /// A decoder bound to readings: evaluates the objective and descends it without allocating.
 struct Fit<'a, L: Likelihood<f32>> {
     decoder: &'a Decoder,
@@ -192,7 +186,7 @@ struct Fit<'a, L: Likelihood<f32>> {
     targets: Vec<L::Target>,
     offset: f32,
     workspace: Workspace,
-    gradient: Unknowns,
+    gradient: Network,
     upstream: Vec<f32>,
     /// ln(x + a) of one band.
     mean: Vec<f32>,
@@ -213,10 +207,7 @@ impl<'a, L: Likelihood<f32>> Fit<'a, L> {
             likelihood,
             offset: offset as f32,
             workspace: decoder.workspace(),
-            gradient: Unknowns {
-                params: vec![0.0; decoder.parameters()],
-                latent: vec![0.0; decoder.latent_len()],
-            },
+            gradient: Network::zeros(decoder),
             upstream: vec![0.0; targets.len()],
             mean: vec![0.0; readout.len()],
             targets,
@@ -225,24 +216,24 @@ impl<'a, L: Likelihood<f32>> Fit<'a, L> {
     }
 
     /// Misfit and penalty at a point; their gradient is left in `self.gradient`.
-    fn evaluate(&mut self, at: &Unknowns, lambda_latent: f64, lambda_network: f64) -> f64 {
-        self.decoder.forward_at(&at.params, &at.latent, self.readout, &mut self.workspace);
+    fn evaluate(&mut self, at: &Network, lambda_latent: f64, lambda_network: f64) -> f64 {
+        self.decoder.forward_at(&at.params, &at.latents, self.readout, &mut self.workspace);
         let misfit = dispatch!(self.level, simd => {
             let _ = simd;
             self.misfit()
         });
-        let Unknowns { params, latent } = &mut self.gradient;
+        let Network { params, latents } = &mut self.gradient;
         self.decoder.backward_at(
             &at.params,
             self.readout,
             &self.upstream,
             &mut self.workspace,
             params,
-            latent,
+            latents,
         );
         misfit
             + add_penalty(lambda_network, &at.params, params)
-            + add_penalty(lambda_latent, &at.latent, latent)
+            + add_penalty(lambda_latent, &at.latents, latents)
     }
 
     #[inline(always)]
@@ -265,22 +256,22 @@ impl<'a, L: Likelihood<f32>> Fit<'a, L> {
 
     fn descend(
         &mut self,
-        at: &mut Unknowns,
+        at: &mut Network,
         options: &NaiveUnn,
         progress: &Progress<'_>,
     ) -> Result<Vec<f64>, EstimateError> {
         let mut network = Adam::new(at.params.len());
-        let mut latent = Adam::new(at.latent.len());
-        options.course.run(
+        let mut latent = Adam::new(at.latents.len());
+        let trace = options.descent.run(
             progress,
-            "lr_network",
             &mut (self, at),
             |(fit, at)| fit.evaluate(at, options.lambda_latent, options.lambda_network),
             |(fit, at), factor| {
                 network.step(options.rate * factor, &mut at.params, &fit.gradient.params);
-                latent.step(options.rate * factor, &mut at.latent, &fit.gradient.latent);
+                latent.step(options.rate * factor, &mut at.latents, &fit.gradient.latents);
             },
-        )
+        );
+        trace.map_err(|halt| halt.explained("lr_network"))
     }
 }
 

@@ -1,9 +1,12 @@
 //! The register of methods: a new method is one file and one line here.
 
+use std::sync::Arc;
+
 use super::{
     Estimator, OptionSpec, Options, auto, btd, dgm, field, idw, kriging, linear, naive_unn,
     nearest, oracle, thin_plate, unn,
 };
+use crate::engine::Engine;
 use crate::error::InputError;
 
 type Build = fn(&Options) -> Result<Box<dyn Estimator>, InputError>;
@@ -34,6 +37,16 @@ impl Method {
         given: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Box<dyn Estimator>, InputError> {
         (self.build)(&Options::new(self.name, self.options, given)?)
+    }
+
+    /// The same with another engine for the fits of decoders; methods without one do not look at
+    /// it.
+    pub fn build_on(
+        &self,
+        engine: Arc<dyn Engine>,
+        given: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Box<dyn Estimator>, InputError> {
+        (self.build)(&Options::new(self.name, self.options, given)?.on(engine))
     }
 }
 

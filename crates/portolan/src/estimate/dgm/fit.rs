@@ -2,13 +2,13 @@
 //! non-negative values after every step.
 
 use crate::adam::Adam;
+use crate::descent::Descent;
 use crate::error::EstimateError;
 use crate::estimate::Progress;
-use crate::estimate::course::Course;
-use crate::estimate::unn::fit::add_penalty;
-use crate::estimate::unn::misfit::Misfit;
 use crate::generator::{Generator, Sampler, Workspace};
 use crate::likelihood::Likelihood;
+use crate::misfit::Misfit;
+use crate::penalty::add_penalty;
 
 /// Everything that is fitted: X = sum_r exp(level_r) S(z_r) o c_r.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Unknowns {
 /// How the joint fit descends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct FitOptions {
-    pub course: Course,
+    pub descent: Descent,
     pub rate_latent: f64,
     pub rate_psd: f64,
     /// Weight of the latents' squared norm beside the misfit per band.
@@ -102,9 +102,8 @@ impl<'a, L: Likelihood<f32>> Fit<'a, L> {
         let mut latents = Adam::new(at.latents.len());
         let mut levels = Adam::new(at.levels.len());
         let mut psd = Adam::new(at.psd.len());
-        options.course.run(
+        let trace = options.descent.run(
             progress,
-            "lr_latent or lr_psd",
             &mut (self, at),
             |(fit, at)| fit.evaluate(at, options.lambda),
             |(fit, at), factor| {
@@ -113,6 +112,7 @@ impl<'a, L: Likelihood<f32>> Fit<'a, L> {
                 levels.step(rate, &mut at.levels, &fit.gradient.levels);
                 psd.step_nonnegative(rate, &mut at.psd, &fit.gradient.psd);
             },
-        )
+        );
+        trace.map_err(|halt| halt.explained("lr_latent or lr_psd"))
     }
 }

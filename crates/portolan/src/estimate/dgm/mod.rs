@@ -10,16 +10,18 @@ use rayon::prelude::*;
 
 use super::bands::{OFFSET, Scale};
 use super::btd::factored;
-use super::course::{Course, Schedule, TOLERANCE};
 use super::emitters::{number_of_emitters, shown, unmix_readings};
-use super::unn::misfit::{Misfit, padded};
+use super::options::TOLERANCE;
 use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
+use crate::descent::{Descent, Schedule};
 use crate::error::{EstimateError, InputError};
 use crate::generator::{Generator, Sampler, Trained};
 use crate::likelihood::{Likelihood, Probit, SquaredError};
 use crate::map::RadioMap;
+use crate::misfit::Misfit;
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
+use crate::simd::padded;
 use fit::{Fit, FitOptions, Unknowns};
 use start::{StartOptions, fit_targets, random_point, targets};
 
@@ -66,7 +68,7 @@ struct Dgm {
     draws: usize,
     starts: usize,
     start_iterations: usize,
-    course: Course,
+    descent: Descent,
     rate_latent: f64,
     rate_psd: f64,
     lambda: f64,
@@ -84,7 +86,7 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
         draws: options.count("draws", 1..=100_000)?.unwrap_or(128),
         starts: options.count("starts", 1..=1000)?.unwrap_or(3),
         start_iterations: options.count("start_iterations", 1..=1_000_000)?.unwrap_or(200),
-        course: Course {
+        descent: Descent {
             iterations: options.count("iterations", 1..=1_000_000)?.unwrap_or(400),
             tolerance: options.number("tolerance", finite.clone())?.unwrap_or(0.0),
             schedule: Schedule::Cosine,
@@ -181,13 +183,13 @@ impl Job<'_> {
             Start::Random => self.best_random(fit, mean, progress)?,
         };
         progress.fit_begins();
-        let trace = fit().descend(&mut at, &self.options(self.dgm.course), progress)?;
+        let trace = fit().descend(&mut at, &self.options(self.dgm.descent), progress)?;
         Ok((at, trace))
     }
 
-    fn options(&self, course: Course) -> FitOptions {
+    fn options(&self, descent: Descent) -> FitOptions {
         let Dgm { rate_latent, rate_psd, lambda, .. } = *self.dgm;
-        FitOptions { course, rate_latent, rate_psd, lambda }
+        FitOptions { descent, rate_latent, rate_psd, lambda }
     }
 
     /// Of many random points the lowest are descended a little, and the lowest of them is taken.
@@ -197,8 +199,8 @@ impl Job<'_> {
         mean: f64,
         progress: &Progress<'_>,
     ) -> Result<Unknowns, EstimateError> {
-        let course = Course { iterations: self.dgm.start_iterations, ..self.dgm.course };
-        let options = self.options(course);
+        let descent = Descent { iterations: self.dgm.start_iterations, ..self.dgm.descent };
+        let options = self.options(descent);
         let size = (self.emitters, self.readings.bands());
         let seed = self.context.seed;
         let quiet = |_: f64| progress.report(0, 1).is_ok();

@@ -7,13 +7,14 @@ use rayon::prelude::*;
 
 use super::fit::Unknowns;
 use crate::adam::Adam;
+use crate::descent::Schedule;
 use crate::error::EstimateError;
 use crate::estimate::Progress;
-use crate::estimate::course::Schedule;
-use crate::estimate::unn::fit::add_penalty;
-use crate::estimate::unn::misfit::padded;
 use crate::estimate::unn::start::random_psd;
 use crate::generator::{Generator, Sampler};
+use crate::misfit::padded_rows;
+use crate::penalty::add_penalty;
+use crate::simd::padded;
 use crate::simulate::stream;
 use crate::unmix::Unmixed;
 
@@ -198,6 +199,6 @@ pub(super) fn random_point(
     Unknowns {
         latents,
         levels: vec![level as f32; emitters],
-        psd: random_psd(emitters, bands, &mut rng),
+        psd: padded_rows(&random_psd(emitters, bands, &mut rng), bands),
     }
 }

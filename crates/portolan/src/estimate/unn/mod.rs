@@ -2,27 +2,28 @@
 //! and PSD c_r, and sum_r G(z_r) o c_r is fitted to the readings in ln(x + a) (paper, eq. 4 and
 //! algorithm 1), or to quantised levels by maximum likelihood (supplement B).
 
-pub(super) mod fit;
-pub(super) mod misfit;
 pub(super) mod start;
+
+use std::sync::Arc;
 
 use ndarray::{Array2, Array3, Axis};
 
 use super::bands::{OFFSET, Scale};
 use super::btd::{BtdMethod, factored};
-use super::course::{Course, Schedule};
 use super::emitters::{number_of_emitters, shown, start_factors, unmix_readings};
 use super::{Context, Estimate, Estimator, OptionSpec, Options, Progress};
-use crate::decoder::{Decoder, Normalisation, Output, Padding, Readout, Shape, Upsampling};
+use crate::decoder::{Decoder, Draw, Network, Normalisation, Output, Padding, Shape, Upsampling};
+use crate::descent::{Descent, Schedule};
+use crate::engine::{
+    Descended, Diverged, Engine, FitOptions, FitProblem, ImitationOptions, ImitationProblem,
+    Outcomes, Penalties, Targets, Unknowns,
+};
 use crate::error::{EstimateError, InputError};
-use crate::likelihood::{Likelihood, Probit, SquaredError};
+use crate::likelihood::Probit;
 use crate::map::{Factors, RadioMap};
-use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
 use crate::simulate::stream;
-use fit::{Fit, FitOptions, Penalties, Unknowns};
-use misfit::{Misfit, padded};
-use start::{Draw, Guess, imitate, padded_psd, random, random_psd};
+use start::{Guess, random, random_psd};
 
 const OWN: &[OptionSpec] = &[
     OptionSpec { name: "recipe", default: "default (our measured best)", takes: "default | paper" },
@@ -95,6 +96,9 @@ enum Start {
     Unmixed,
 }
 
+/// Learning rate at the beginning of an imitation; it falls along half a cosine.
+const IMITATION_RATE: f64 = 0.03;
+
 /// Iterations in which the decoder learns to draw the start's SLFs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Imitation {
@@ -126,6 +130,7 @@ struct Unn {
     imitation: Imitation,
     /// The paper's algorithm to the letter.
     literal: bool,
+    engine: Arc<dyn Engine>,
 }
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError> {
@@ -158,7 +163,7 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
             Imitation::Exactly,
         ),
         fit: FitOptions {
-            course: Course {
+            descent: Descent {
                 iterations: options.count("iterations", 1..=1_000_000)?.unwrap_or(300),
                 tolerance: weight("tolerance", if literal { 1e-3 } else { 0.0 })?,
                 schedule: if literal { Schedule::Constant } else { Schedule::Cosine },
@@ -184,6 +189,7 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Estimator>, InputError>
         },
         scale: Scale::log_from_options(options)?,
         literal,
+        engine: options.engine(),
     }))
 }
 
@@ -233,20 +239,18 @@ impl Estimator for Unn {
         let grid = readings.grid();
         let decoder = Decoder::new(&self.shape, grid.rows(), grid.cols(), emitters)?;
         let cells: Vec<usize> = readings.cells().iter().map(|&c| grid.index(c)).collect();
-        let readout = decoder.readout(&cells)?;
-        let job =
-            Job { unn: self, readings, context, decoder: &decoder, readout: &readout, offset };
-        let mut at = job.start(unit, progress)?;
+        let job = UnnJob { unn: self, readings, context, decoder: &decoder, offset };
+        let start = job.start(unit, progress)?;
         progress.fit_begins();
-        let trace = match readings.values() {
+        let (at, trace) = match readings.values() {
             Values::Power(_) => {
                 let targets: Vec<f32> = scaled.iter().map(|x| (x + offset).ln() as f32).collect();
-                job.descend(SquaredError::plain(), &targets, f32::NAN, &mut at, progress)?
+                job.fit(&cells, Targets::LnPower(&targets), &start, progress)?
             }
             Values::Levels { levels, quantiser } => {
-                let probit = Probit::shifted(quantiser, unit.ln());
-                let targets: Vec<u8> = levels.iter().copied().collect();
-                job.descend(probit, &targets, MISSING_LEVEL, &mut at, progress)?
+                let probit = &Probit::shifted(quantiser, unit.ln());
+                let levels: Vec<u8> = levels.iter().copied().collect();
+                job.fit(&cells, Targets::Levels { levels: &levels, probit }, &start, progress)?
             }
         };
         let map = job.draw(&at, unit)?;
@@ -259,16 +263,15 @@ impl Estimator for Unn {
 }
 
 /// One estimate on its way.
-struct Job<'a> {
+struct UnnJob<'a> {
     unn: &'a Unn,
     readings: &'a Readings,
     context: &'a Context<'a>,
     decoder: &'a Decoder,
-    readout: &'a Readout,
     offset: f64,
 }
 
-impl Job<'_> {
+impl UnnJob<'_> {
     fn start(&self, unit: f64, progress: &Progress<'_>) -> Result<Unknowns, EstimateError> {
         let (emitters, bands) = (self.decoder.emitters(), self.readings.bands());
         let mut rng = stream(self.context.seed, 0);
@@ -300,12 +303,11 @@ impl Job<'_> {
             (None, Start::Unmixed) => self.interpolated("kriging", false, unit, progress)?,
         };
         let mut at = random(self.decoder, bands, Draw::Xavier, &mut rng);
-        let iterations = self.unn.imitation.iterations(self.decoder);
-        imitate(self.decoder, &guess.slf, self.offset as f32, iterations, &mut at, progress)?;
+        at.network = self.imitate(&guess.slf, &at.network, progress)?;
         at.psd = if self.unn.literal && earlier.is_none() {
             random_psd(emitters, bands, &mut rng)
         } else {
-            padded_psd(&guess.psd, unit)
+            guess.psd.iter().map(|c| (c / unit) as f32).collect()
         };
         Ok(at)
     }
@@ -332,16 +334,41 @@ impl Job<'_> {
         Ok(guess.widened(asked))
     }
 
-    fn descend<L: Likelihood<f32>>(
+    /// A network and latents that draw `slf` (emitters x cells).
+    fn imitate(
         &self,
-        likelihood: L,
-        targets: &[L::Target],
-        missing: L::Target,
-        at: &mut Unknowns,
+        slf: &[f32],
+        start: &Network,
         progress: &Progress<'_>,
-    ) -> Result<Vec<f64>, EstimateError> {
-        let misfit = Misfit::new(likelihood, targets, missing, self.readings.bands(), self.offset);
-        Fit::new(self.decoder, self.readout, misfit).descend(at, &self.unn.fit, progress)
+    ) -> Result<Network, EstimateError> {
+        let offset = self.offset as f32;
+        let targets: Vec<f32> = slf.iter().map(|s| (s + offset).ln()).collect();
+        let descent = Descent {
+            iterations: self.unn.imitation.iterations(self.decoder),
+            tolerance: 0.0,
+            schedule: Schedule::Cosine,
+        };
+        let options = ImitationOptions { descent, rate: IMITATION_RATE };
+        let problem = ImitationProblem { targets: &targets, offset, start };
+        // The bar is the fit's own.
+        let still = |_: f64| progress.report(0, 1).is_ok();
+        let (decoder, engine) = (self.decoder, &self.unn.engine);
+        let outcomes = engine.imitate(decoder, &[problem], &options, &Progress::new(&still));
+        let (network, _) = only(outcomes, |_| "the start of the fit diverged".into())?;
+        Ok(network)
+    }
+
+    fn fit(
+        &self,
+        cells: &[usize],
+        targets: Targets<'_>,
+        start: &Unknowns,
+        progress: &Progress<'_>,
+    ) -> Result<(Unknowns, Vec<f64>), EstimateError> {
+        let (bands, offset) = (self.readings.bands(), self.offset as f32);
+        let problem = FitProblem { cells, bands, targets, offset, start };
+        let outcomes = self.unn.engine.fit(self.decoder, &[problem], &self.unn.fit, progress);
+        only(outcomes, |diverged| format!("{diverged}: lower lr_network or lr_psd"))
     }
 
     /// The fitted map: SLFs of unit norm, PSDs in the readings' own unit.
@@ -349,14 +376,26 @@ impl Job<'_> {
         let grid = self.readings.grid();
         let (emitters, bands) = (self.decoder.emitters(), self.readings.bands());
         let mut workspace = self.decoder.workspace();
-        self.decoder.forward(&at.params, &at.latents, &mut workspace);
+        self.decoder.forward(&at.network.params, &at.network.latents, &mut workspace);
         let drawn = workspace.slf().iter().map(|v| f64::from(*v)).collect();
         let slf = Array3::from_shape_vec((emitters, grid.rows(), grid.cols()), drawn)
             .expect("the decoder draws the grid");
-        let width = padded(bands);
         let psd = Array2::from_shape_fn((emitters, bands), |(r, k)| {
-            unit * f64::from(at.psd[r * width + k])
+            unit * f64::from(at.psd[r * bands + k])
         });
         factored(self.readings, slf, psd)
     }
 }
+
+/// The outcome of a batch of one, with its trace.
+fn only<T>(
+    outcomes: Outcomes<T>,
+    explain: impl Fn(Diverged) -> String,
+) -> Result<(T, Vec<f64>), EstimateError> {
+    let outcome = outcomes?.pop().expect("an outcome for each problem");
+    let Descended { at, trace } = outcome.map_err(|d| EstimateError::Numerical(explain(d)))?;
+    Ok((at, trace))
+}
+
+#[cfg(test)]
+mod tests;

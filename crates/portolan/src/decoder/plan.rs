@@ -1,7 +1,8 @@
 //! Everything the fast path can know before it sees a number: sizes, borders, and the workspace.
 
+use super::border::{Beyond, Border};
 use super::convolve::Size;
-use super::lanes::{Beyond, Border, Lanes, image_len};
+use super::lanes::{Lanes, image_len};
 use super::outputs::Outputs;
 use super::shape::{FLAT_TILE, Layout, Normalisation, Shape, Upsampling};
 use super::winograd;

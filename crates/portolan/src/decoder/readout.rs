@@ -4,7 +4,9 @@
 use fearless_simd::{dispatch, prelude::*};
 
 use super::Decoder;
-use super::engine::{Engine, each_chunk, tally_lanes};
+use super::chunks::each_chunk;
+use super::moments::tally_lanes;
+use super::passes::Passes;
 use super::plan::{PER_LANE, Tally, Workspace};
 use super::shape::Output;
 use crate::error::InputError;
@@ -78,7 +80,7 @@ pub(super) fn slope(output: Output, s: f32) -> f32 {
     }
 }
 
-impl Engine<'_> {
+impl Passes<'_> {
     /// Scale of channel `c` and the offset of all, for one lane, output weights included.
     fn lane_scale(&self, params: &[f32], affine: &[f32], lane: usize, c: usize) -> (f32, f32) {
         let width = self.plan.lanes.width;
@@ -160,7 +162,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The gradient of the logits is zero again where [`Engine::write_at`] wrote.
+    /// The gradient of the logits is zero again where [`Passes::write_at`] wrote.
     pub(super) fn clear_at(&self, readout: &Readout, ws: &mut Workspace) {
         let logits = &mut ws.logit_gradient[..];
         for &at in &readout.logits {

@@ -137,13 +137,14 @@ impl Estimator for NaiveUnn {
             Values::Power(_) => {
                 let value = |x: &f64| (x / unit + offset).ln() as f32;
                 let targets: Vec<f32> = power.t().iter().map(value).collect();
-                let mut fit = Fit::new(&decoder, &readout, SquaredError::plain(), targets, offset);
+                let mut fit =
+                    NaiveFit::new(&decoder, &readout, SquaredError::plain(), targets, offset);
                 fit.descend(&mut at, self, progress)?
             }
             Values::Levels { levels, quantiser } => {
                 let probit = Probit::shifted(quantiser, unit.ln());
                 let targets: Vec<u8> = levels.t().iter().copied().collect();
-                Fit::new(&decoder, &readout, probit, targets, offset)
+                NaiveFit::new(&decoder, &readout, probit, targets, offset)
                     .descend(&mut at, self, progress)?
             }
         };
@@ -178,7 +179,7 @@ fn draw(
 }
 
 /// A decoder bound to readings: evaluates the objective and descends it without allocating.
-struct Fit<'a, L: Likelihood<f32>> {
+struct NaiveFit<'a, L: Likelihood<f32>> {
     decoder: &'a Decoder,
     readout: &'a Readout,
     likelihood: L,
@@ -193,7 +194,7 @@ struct Fit<'a, L: Likelihood<f32>> {
     level: Level,
 }
 
-impl<'a, L: Likelihood<f32>> Fit<'a, L> {
+impl<'a, L: Likelihood<f32>> NaiveFit<'a, L> {
     fn new(
         decoder: &'a Decoder,
         readout: &'a Readout,

@@ -22,7 +22,7 @@ use crate::misfit::Misfit;
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
 use crate::simd::padded;
-use fit::{Fit, FitOptions, Unknowns};
+use fit::{DgmFit, DgmFitOptions, DgmUnknowns};
 use start::{StartOptions, fit_targets, random_point, targets};
 
 const OWN: &[OptionSpec] = &[
@@ -113,7 +113,7 @@ impl Estimator for Dgm {
         let grid = readings.grid();
         let cells: Vec<usize> = readings.cells().iter().map(|&c| grid.index(c)).collect();
         let sampler = generator.sampler((grid.rows(), grid.cols()), &cells);
-        let job = Job {
+        let job = DgmJob {
             dgm: self,
             readings,
             context,
@@ -153,7 +153,7 @@ fn mean(values: &[f32]) -> f64 {
 }
 
 /// One estimate on its way; powers are multiples of `unit`.
-struct Job<'a> {
+struct DgmJob<'a> {
     dgm: &'a Dgm,
     readings: &'a Readings,
     context: &'a Context<'a>,
@@ -164,7 +164,7 @@ struct Job<'a> {
     offset: f64,
 }
 
-impl Job<'_> {
+impl DgmJob<'_> {
     fn solve<L: Likelihood<f32> + Clone>(
         &self,
         likelihood: L,
@@ -172,11 +172,11 @@ impl Job<'_> {
         missing: L::Target,
         mean: f64,
         progress: &Progress<'_>,
-    ) -> Result<(Unknowns, Vec<f64>), EstimateError> {
+    ) -> Result<(DgmUnknowns, Vec<f64>), EstimateError> {
         let bands = self.readings.bands();
         let fit = || {
             let misfit = Misfit::new(likelihood.clone(), targets, missing, bands, self.offset);
-            Fit::new(self.generator, self.sampler, misfit, self.emitters, bands)
+            DgmFit::new(self.generator, self.sampler, misfit, self.emitters, bands)
         };
         let mut at = match self.dgm.start {
             Start::Unmixed => self.unmixed(progress)?,
@@ -187,18 +187,18 @@ impl Job<'_> {
         Ok((at, trace))
     }
 
-    fn options(&self, descent: Descent) -> FitOptions {
+    fn options(&self, descent: Descent) -> DgmFitOptions {
         let Dgm { rate_latent, rate_psd, lambda, .. } = *self.dgm;
-        FitOptions { descent, rate_latent, rate_psd, lambda }
+        DgmFitOptions { descent, rate_latent, rate_psd, lambda }
     }
 
     /// Of many random points the lowest are descended a little, and the lowest of them is taken.
     fn best_random<'f, L: Likelihood<f32> + 'f>(
         &self,
-        fit: impl Fn() -> Fit<'f, L> + Sync,
+        fit: impl Fn() -> DgmFit<'f, L> + Sync,
         mean: f64,
         progress: &Progress<'_>,
-    ) -> Result<Unknowns, EstimateError> {
+    ) -> Result<DgmUnknowns, EstimateError> {
         let descent = Descent { iterations: self.dgm.start_iterations, ..self.dgm.descent };
         let options = self.options(descent);
         let size = (self.emitters, self.readings.bands());
@@ -224,7 +224,7 @@ impl Job<'_> {
     }
 
     /// PSDs by unmixing the readings, latents by fitting each emitter's SLF at the sensors.
-    fn unmixed(&self, progress: &Progress<'_>) -> Result<Unknowns, EstimateError> {
+    fn unmixed(&self, progress: &Progress<'_>) -> Result<DgmUnknowns, EstimateError> {
         let shown = shown(self.readings, self.emitters);
         let seed = self.context.seed;
         let unmixed = unmix_readings(self.readings, shown, self.offset * self.unit, seed)?;
@@ -246,11 +246,11 @@ impl Job<'_> {
             latents.extend_from_within(from * len..(from + 1) * len);
             levels.push(levels[from]);
         }
-        Ok(Unknowns { latents, levels, psd })
+        Ok(DgmUnknowns { latents, levels, psd })
     }
 
     /// The fitted map: SLFs of unit norm, PSDs in the readings' own unit.
-    fn draw(&self, at: &Unknowns) -> Result<RadioMap, EstimateError> {
+    fn draw(&self, at: &DgmUnknowns) -> Result<RadioMap, EstimateError> {
         let grid = self.readings.grid();
         let size = (grid.rows(), grid.cols());
         let cells: Vec<usize> = (0..grid.cells()).collect();

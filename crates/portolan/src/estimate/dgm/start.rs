@@ -5,7 +5,7 @@ use ndarray::Array2;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
-use super::fit::Unknowns;
+use super::fit::DgmUnknowns;
 use crate::adam::Adam;
 use crate::descent::Schedule;
 use crate::error::EstimateError;
@@ -186,7 +186,7 @@ pub(super) fn random_point(
     mean: f64,
     seed: u64,
     which: usize,
-) -> Unknowns {
+) -> DgmUnknowns {
     let count = emitters * generator.latent_len();
     let latents = random_latent(count, seed, which);
     let mut ws = generator.workspace(emitters);
@@ -196,7 +196,7 @@ pub(super) fn random_point(
     // Emitters add up, and their PSDs are one half in the mean.
     let level = mean - drawn - (0.5 * emitters as f64).ln();
     let mut rng = stream(seed, (1 << 32) + which as u64);
-    Unknowns {
+    DgmUnknowns {
         latents,
         levels: vec![level as f32; emitters],
         psd: padded_rows(&random_psd(emitters, bands, &mut rng), bands),

@@ -47,7 +47,7 @@ fn gradient_is_the_slope<L: Likelihood<f32>>(
     let readout = decoder.readout(&cells).unwrap();
     let at = random_network(&decoder, Draw::Xavier, &mut stream(4, 0));
     let along = random_network(&decoder, Draw::Uniform, &mut stream(5, 0));
-    let mut fit = Fit::new(&decoder, &readout, likelihood, targets.to_vec(), 1e-3);
+    let mut fit = NaiveFit::new(&decoder, &readout, likelihood, targets.to_vec(), 1e-3);
     fit.evaluate(&at, 0.1, 0.01);
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>();
     let expected =

@@ -33,7 +33,7 @@ pub(crate) fn splat<S: Simd>(simd: S, value: f32) -> S::f32s {
     S::f32s::splat(simd, value)
 }
 
-/// As many numbers as fill whole vectors.
+/// Copies whole vectors; fewer numbers than fill one at the end are left out.
 #[inline(always)]
 pub(crate) fn copy<S: Simd>(simd: S, from: &[f32], to: &mut [f32]) {
     let n = S::f32s::LEN;
@@ -92,6 +92,8 @@ pub(crate) fn ln(x: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use fearless_simd::{Level, dispatch};
+
     use super::*;
 
     #[test]
@@ -103,5 +105,33 @@ mod tests {
             x *= 1.37;
         }
         assert_eq!(ln(1.0), 0.0);
+    }
+
+    #[test]
+    fn the_exponential_is_good_to_single_precision() {
+        let at: Vec<f32> = (-870..880).map(|x| x as f32 / 10.0 + 0.013).collect();
+        let mut found = at.clone();
+        dispatch!(Level::new(), simd => exp_all(simd, &mut found));
+        for (x, got) in at.iter().zip(found) {
+            let (got, want) = (f64::from(got), f64::from(*x).exp());
+            assert!((got - want).abs() < 2e-7 * want, "{x}: {got} {want}");
+        }
+    }
+
+    #[inline(always)]
+    fn exp_all<S: Simd>(simd: S, values: &mut [f32]) {
+        for value in values {
+            *value = exp(simd, splat(simd, *value))[0];
+        }
+    }
+
+    #[test]
+    fn buffers_begin_on_a_cache_line() {
+        for (len, guard) in [(0, 0), (5, 3), (160, 16)] {
+            let buffer = Buffer::new(len, guard);
+            let (all, first) = buffer.with_guards();
+            assert!(first >= guard && all.len() >= first + len + guard);
+            assert_eq!((buffer.len(), buffer.as_ptr().addr() % (4 * LANES)), (len, 0));
+        }
     }
 }

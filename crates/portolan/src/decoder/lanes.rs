@@ -72,6 +72,7 @@ impl Lanes {
     }
 
     /// The cell that a lane holds; the lanes without one stay zero.
+    #[inline]
     pub(super) fn cell(&self, lane: usize) -> Option<usize> {
         let (emitter, cell) = match self.whole {
             0 => (lane / self.cells(), lane % self.cells()),

@@ -9,7 +9,7 @@
 //! What an engine must keep to:
 //! - Adam as in [`Adam`](crate::adam::Adam), on network, latents and PSDs, each with moments of its
 //!   own; PSDs are set to 0 where a step takes them below.
-//! - [`Descent`](crate::descent::Descent) says how many iterations, how the rates fall and when to
+//! - [`Descent`] says how many iterations, how the rates fall and when to
 //!   stop early; the loss before every step is the trace.
 //! - The same batch gives the same numbers every time, and a map's numbers do not depend on what
 //!   else is in the batch. Two engines agree as far as single precision lets them.

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::engine::EngineError;
+
 /// A grid, map, set of readings or option that cannot be used.
 #[derive(Debug, Error, Clone, PartialEq)]
 #[non_exhaustive]
@@ -93,4 +95,7 @@ pub enum EstimateError {
     /// The numbers went wrong: a matrix that is not positive definite, a fit that diverged.
     #[error("{0}")]
     Numerical(String),
+    /// The engine that was to run the fit refused or failed.
+    #[error(transparent)]
+    Engine(EngineError),
 }

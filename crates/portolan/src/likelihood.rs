@@ -221,6 +221,11 @@ impl Probit {
         Self { sigma: probit.sigma.hypot(deviation), ..probit }
     }
 
+    /// Edges between levels, in the unit of the means.
+    pub fn edges(&self) -> &[f64] {
+        &self.edges
+    }
+
     /// The deviation in use, floor included.
     pub fn sigma(&self) -> f64 {
         self.sigma

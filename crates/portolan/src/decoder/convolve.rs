@@ -4,7 +4,7 @@
 use fearless_simd::prelude::*;
 
 use super::lanes::image_len;
-use super::vector::{load, splat};
+use crate::simd::{load, splat};
 
 /// Largest number of taps of a kernel.
 const MOST_TAPS: usize = 49;

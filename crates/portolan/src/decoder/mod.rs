@@ -18,18 +18,26 @@
 
 #![expect(clippy::too_many_arguments, reason = "kernels take their sizes and slices one by one")]
 
+mod backward;
+mod border;
+mod chunks;
 mod convolve;
-mod engine;
+mod forward;
+mod initial;
 mod lanes;
+mod moments;
 mod outputs;
+mod passes;
 mod plan;
 mod readout;
 pub mod reference;
 mod shape;
+mod source;
 mod upsample;
-pub(crate) mod vector;
 mod winograd;
 
+pub use initial::Network;
+pub(crate) use initial::{Draw, random_network};
 pub use plan::Workspace;
 pub use readout::Readout;
 pub use shape::{BlockLayout, Layout, Normalisation, Output, Padding, Shape, Upsampling};
@@ -37,7 +45,7 @@ pub use shape::{BlockLayout, Layout, Normalisation, Output, Padding, Shape, Upsa
 use fearless_simd::Level;
 
 use crate::error::InputError;
-use engine::Engine;
+use passes::Passes;
 use plan::Plan;
 
 /// Added to a variance before its root is taken (PyTorch's default).
@@ -161,13 +169,13 @@ impl Decoder {
     /// If a slice has the wrong length; so do the other passes.
     pub fn forward(&self, params: &[f32], latents: &[f32], ws: &mut Workspace) {
         self.check(params, latents);
-        let engine = self.engine();
-        engine.forward(params, latents, ws);
+        let passes = self.passes();
+        passes.forward(params, latents, ws);
         match &self.everywhere {
-            None => engine.read_all(params, (self.rows, self.cols), ws),
+            None => passes.read_all(params, (self.rows, self.cols), ws),
             Some(everywhere) => {
                 std::mem::swap(&mut ws.slf, &mut ws.slf_at);
-                engine.read_outputs(params, everywhere, ws);
+                passes.read_outputs(params, everywhere, ws);
                 std::mem::swap(&mut ws.slf, &mut ws.slf_at);
             }
         }
@@ -182,12 +190,12 @@ impl Decoder {
         ws: &mut Workspace,
     ) {
         self.check(params, latents);
-        let engine = self.engine();
-        engine.forward(params, latents, ws);
+        let passes = self.passes();
+        passes.forward(params, latents, ws);
         if self.everywhere.is_some() {
-            engine.read_outputs(params, readout, ws);
+            passes.read_outputs(params, readout, ws);
         } else {
-            engine.read_at(params, readout, ws);
+            passes.read_at(params, readout, ws);
         }
     }
 
@@ -204,7 +212,7 @@ impl Decoder {
         self.check(params, grad_latents);
         assert_eq!(grad_params.len(), params.len(), "one gradient for each parameter");
         assert_eq!(upstream.len(), ws.slf.len(), "one upstream gradient for each cell");
-        let engine = self.engine();
+        let passes = self.passes();
         if let Some(everywhere) = &self.everywhere {
             return self.backward_outputs(
                 params,
@@ -215,8 +223,8 @@ impl Decoder {
                 grad_latents,
             );
         }
-        engine.write_all(upstream, (self.rows, self.cols), ws);
-        engine.backward(params, ws, grad_params, grad_latents);
+        passes.write_all(upstream, (self.rows, self.cols), ws);
+        passes.backward(params, ws, grad_params, grad_latents);
         ws.logit_gradient.fill(0.0);
     }
 
@@ -236,10 +244,10 @@ impl Decoder {
         if self.everywhere.is_some() {
             return self.backward_outputs(params, readout, upstream, ws, grad_params, grad_latents);
         }
-        let engine = self.engine();
-        engine.write_at(readout, upstream, ws);
-        engine.backward(params, ws, grad_params, grad_latents);
-        engine.clear_at(readout, ws);
+        let passes = self.passes();
+        passes.write_at(readout, upstream, ws);
+        passes.backward(params, ws, grad_params, grad_latents);
+        passes.clear_at(readout, ws);
     }
 
     fn backward_outputs(
@@ -251,18 +259,18 @@ impl Decoder {
         grad_params: &mut [f32],
         grad_latents: &mut [f32],
     ) {
-        let engine = self.engine();
-        engine.write_outputs(params, readout, upstream, ws);
-        engine.backward(params, ws, grad_params, grad_latents);
-        engine.clear_outputs(readout, ws);
+        let passes = self.passes();
+        passes.write_outputs(params, readout, upstream, ws);
+        passes.backward(params, ws, grad_params, grad_latents);
+        passes.clear_outputs(readout, ws);
     }
 
     fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    fn engine(&self) -> Engine<'_> {
-        Engine {
+    fn passes(&self) -> Passes<'_> {
+        Passes {
             shape: &self.shape,
             layout: &self.layout,
             plan: &self.plan,

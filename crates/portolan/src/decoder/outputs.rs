@@ -3,11 +3,11 @@
 
 use fearless_simd::{dispatch, prelude::*};
 
-use super::engine::Engine;
-use super::lanes::{Buffer, image_len};
+use super::lanes::image_len;
+use super::passes::Passes;
 use super::plan::{PER_LANE, Plan, Tally, Workspace};
 use super::readout::{Readout, apply, slope, total};
-use super::vector::{load, splat, store};
+use crate::simd::{Buffer, load, splat, store};
 
 /// Room for the passes below; empty where a latent has one output.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ struct Normal {
     mean: f32,
 }
 
-impl Engine<'_> {
+impl Passes<'_> {
     fn normal(&self, affine: &[f32], emitter: usize, c: usize) -> Normal {
         let (width, lane) = (self.plan.lanes.width, self.plan.lanes.first_lane(emitter));
         let chunk = lane / width * PER_LANE * width * self.plan.channels;
@@ -76,7 +76,7 @@ impl Engine<'_> {
         Normal { scale, level: offset + scale * mean, mean }
     }
 
-    /// What [`Engine::read_at`] does for one output: (emitter, output, cell).
+    /// What [`Passes::read_at`] does for one output: (emitter, output, cell).
     pub(super) fn read_outputs(&self, params: &[f32], readout: &Readout, ws: &mut Workspace) {
         let (plan, cells) = (self.plan, readout.len());
         let (channels, outputs, len) = (plan.channels, plan.outputs, plan.last_len());
@@ -180,7 +180,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The gradient of the activations is zero again where [`Engine::write_outputs`] wrote.
+    /// The gradient of the activations is zero again where [`Passes::write_outputs`] wrote.
     pub(super) fn clear_outputs(&self, readout: &Readout, ws: &mut Workspace) {
         let len = self.plan.last_len();
         for &at in &readout.activations {

@@ -1,10 +1,12 @@
 //! Everything the fast path can know before it sees a number: sizes, borders, and the workspace.
 
+use super::border::{Beyond, Border};
 use super::convolve::Size;
-use super::lanes::{Beyond, Border, Buffer, Lanes, image_len};
+use super::lanes::{Lanes, image_len};
 use super::outputs::Outputs;
 use super::shape::{FLAT_TILE, Layout, Normalisation, Shape, Upsampling};
 use super::winograd;
+use crate::simd::Buffer;
 
 /// One block.
 #[derive(Clone, Debug)]

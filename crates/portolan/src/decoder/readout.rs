@@ -4,12 +4,13 @@
 use fearless_simd::{dispatch, prelude::*};
 
 use super::Decoder;
-use super::engine::{Engine, each_chunk, tally_lanes};
-use super::lanes::Buffer;
+use super::chunks::each_chunk;
+use super::moments::tally_lanes;
+use super::passes::Passes;
 use super::plan::{PER_LANE, Tally, Workspace};
 use super::shape::Output;
-use super::vector::{load, splat, store};
 use crate::error::InputError;
+use crate::simd::{Buffer, exp, load, splat, store};
 
 /// Cells at which SLFs are wanted; made by [`Decoder::readout`].
 #[derive(Clone, Debug)]
@@ -59,24 +60,6 @@ impl Readout {
     }
 }
 
-/// exp(x), relative error below 2e-7; x is held within (-87.3, 88.3).
-#[inline(always)]
-fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let splat = |value: f32| S::f32s::splat(simd, value);
-    let x = x.max(splat(-87.3)).min(splat(88.3));
-    let whole = (x * splat(std::f32::consts::LOG2_E)).round_ties_even();
-    // ln 2 in two parts, so that the first product is exact.
-    let r = whole.mul_add(splat(-0.693_359_4), x);
-    let r = whole.mul_add(splat(2.121_944_4e-4), r);
-    let mut p = splat(1.987_569_1e-4);
-    for c in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
-        p = p.mul_add(r, splat(c));
-    }
-    let p = (p * r).mul_add(r, r) + splat(1.0);
-    let power: S::i32s = whole.to_int();
-    p * ((power + 127) << 23).bitcast::<S::f32s>()
-}
-
 #[inline(always)]
 fn activate<S: Simd>(simd: S, output: Output, x: S::f32s) -> S::f32s {
     match output {
@@ -97,7 +80,7 @@ pub(super) fn slope(output: Output, s: f32) -> f32 {
     }
 }
 
-impl Engine<'_> {
+impl Passes<'_> {
     /// Scale of channel `c` and the offset of all, for one lane, output weights included.
     fn lane_scale(&self, params: &[f32], affine: &[f32], lane: usize, c: usize) -> (f32, f32) {
         let width = self.plan.lanes.width;
@@ -179,7 +162,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The gradient of the logits is zero again where [`Engine::write_at`] wrote.
+    /// The gradient of the logits is zero again where [`Passes::write_at`] wrote.
     pub(super) fn clear_at(&self, readout: &Readout, ws: &mut Workspace) {
         let logits = &mut ws.logit_gradient[..];
         for &at in &readout.logits {

@@ -7,7 +7,7 @@
 use fearless_simd::prelude::*;
 
 use super::shape::Upsampling;
-use super::vector::{load, splat, store};
+use crate::simd::{load, splat, store};
 
 /// How much larger the stored activations are than the true ones.
 pub(super) fn gain(mode: Upsampling) -> f64 {

@@ -8,7 +8,7 @@
 use fearless_simd::prelude::*;
 
 use super::convolve::Size;
-use super::vector::{load, splat, store};
+use crate::simd::{load, splat, store};
 
 /// Products per tile and pair of channels.
 const POINTS: usize = 16;

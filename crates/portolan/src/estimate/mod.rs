@@ -3,7 +3,6 @@
 mod auto;
 mod bands;
 mod btd;
-mod course;
 mod dgm;
 mod emitters;
 mod field;
@@ -26,7 +25,6 @@ mod validate;
 pub use auto::Auto;
 pub use bands::Domain;
 pub use btd::Btd;
-pub use course::Schedule;
 pub use dgm::{Dgm, DgmStart};
 pub use field::Field;
 pub use folds::{Split, folds};

@@ -7,21 +7,21 @@ use ndarray::Array3;
 
 use super::bands::{Domain, OFFSET};
 use super::btd::gridded_model;
-use super::course::{Course, Schedule, TOLERANCE};
-use super::unn::fit::add_penalty;
-use super::unn::misfit::ln;
-use super::unn::start::{Draw, random_network};
+use super::options::TOLERANCE;
 use super::unn::{DECODER_OPTIONS, load_shape, save_shape, shape_from_options};
 use super::{Context, Method, OptionSpec, Options};
 use crate::adam::Adam;
-use crate::decoder::{Decoder, Output, Readout, Shape, Workspace};
+use crate::decoder::{Decoder, Draw, Network, Output, Readout, Shape, Workspace, random_network};
+use crate::descent::{Descent, Schedule};
 use crate::error::{EstimateError, InputError};
 use crate::grid::Grid;
 use crate::likelihood::{Likelihood, Probit, SquaredError};
 use crate::link::Link;
 use crate::model::{Archive, DrawnGrid, Drawing, Model, Report, damaged};
+use crate::penalty::add_penalty;
 use crate::progress::Progress;
 use crate::readings::{Readings, Values};
+use crate::simd::ln;
 use crate::simulate::stream;
 
 const OWN: &[OptionSpec] = &[
@@ -172,8 +172,7 @@ impl Method for NaiveUnn {
         let cells: Vec<usize> = readings.cells(grid)?.iter().map(|&c| grid.index(c)).collect();
         let readout = decoder.readout(&cells)?;
         let draw = if self.uniform_start { Draw::Uniform } else { Draw::Xavier };
-        let (params, latent) = random_network(&decoder, draw, &mut stream(context.seed, 0));
-        let mut at = Unknowns { params, latent };
+        let mut at = random_network(&decoder, draw, &mut stream(context.seed, 0));
         progress.fit_begins();
         // Readings band by band, as the decoder draws them.
         let trace = match readings.values() {
@@ -193,7 +192,7 @@ impl Method for NaiveUnn {
         };
         let mut report = Report::of_descent(trace);
         report.add_fitted(&[("parameters", decoder.parameters() as f64)]);
-        let decoded = DecodedBands { shape, params: at.params, latent: at.latent, unit };
+        let decoded = DecodedBands { shape, params: at.params, latent: at.latents, unit };
         Ok(gridded_model(readings, grid, decoded)?.with_report(report))
     }
 }
@@ -252,11 +251,6 @@ impl Drawing for DecodedBands {
     }
 }
 
-struct Unknowns {
-    params: Vec<f32>,
-    latent: Vec<f32>,
-}
-
 /// A decoder bound to readings: evaluates the objective and descends it without allocating.
 struct NaiveFit<'a, L: Likelihood<f32>> {
     decoder: &'a Decoder,
@@ -266,7 +260,7 @@ struct NaiveFit<'a, L: Likelihood<f32>> {
     targets: Vec<L::Target>,
     offset: f32,
     workspace: Workspace,
-    gradient: Unknowns,
+    gradient: Network,
     upstream: Vec<f32>,
     /// ln(x + a) of one band.
     mean: Vec<f32>,
@@ -287,10 +281,7 @@ impl<'a, L: Likelihood<f32>> NaiveFit<'a, L> {
             likelihood,
             offset: offset as f32,
             workspace: decoder.workspace(),
-            gradient: Unknowns {
-                params: vec![0.0; decoder.parameters()],
-                latent: vec![0.0; decoder.latent_len()],
-            },
+            gradient: Network::zeros(decoder),
             upstream: vec![0.0; targets.len()],
             mean: vec![0.0; readout.len()],
             targets,
@@ -299,24 +290,24 @@ impl<'a, L: Likelihood<f32>> NaiveFit<'a, L> {
     }
 
     /// Misfit and penalty at a point; their gradient is left in `self.gradient`.
-    fn evaluate(&mut self, at: &Unknowns, lambda_latent: f64, lambda_network: f64) -> f64 {
-        self.decoder.forward_at(&at.params, &at.latent, self.readout, &mut self.workspace);
+    fn evaluate(&mut self, at: &Network, lambda_latent: f64, lambda_network: f64) -> f64 {
+        self.decoder.forward_at(&at.params, &at.latents, self.readout, &mut self.workspace);
         let misfit = dispatch!(self.level, simd => {
             let _ = simd;
             self.misfit()
         });
-        let Unknowns { params, latent } = &mut self.gradient;
+        let Network { params, latents } = &mut self.gradient;
         self.decoder.backward_at(
             &at.params,
             self.readout,
             &self.upstream,
             &mut self.workspace,
             params,
-            latent,
+            latents,
         );
         misfit
             + add_penalty(lambda_network, &at.params, params)
-            + add_penalty(lambda_latent, &at.latent, latent)
+            + add_penalty(lambda_latent, &at.latents, latents)
     }
 
     #[inline(always)]
@@ -339,27 +330,27 @@ impl<'a, L: Likelihood<f32>> NaiveFit<'a, L> {
 
     fn descend(
         &mut self,
-        at: &mut Unknowns,
+        at: &mut Network,
         options: &NaiveUnn,
         progress: &Progress<'_>,
     ) -> Result<Vec<f64>, EstimateError> {
         let mut network = Adam::new(at.params.len());
-        let mut latent = Adam::new(at.latent.len());
-        let course = Course {
+        let mut latent = Adam::new(at.latents.len());
+        let descent = Descent {
             iterations: options.iterations,
             tolerance: options.tolerance,
             schedule: options.schedule,
         };
-        course.run(
+        let trace = descent.run(
             progress,
-            "lr_network",
             &mut (self, at),
             |(fit, at)| fit.evaluate(at, options.lambda_latent, options.lambda_network),
             |(fit, at), factor| {
                 network.step(options.rate * factor, &mut at.params, &fit.gradient.params);
-                latent.step(options.rate * factor, &mut at.latent, &fit.gradient.latent);
+                latent.step(options.rate * factor, &mut at.latents, &fit.gradient.latents);
             },
-        )
+        );
+        trace.map_err(|halt| halt.explained("lr_network"))
     }
 }
 

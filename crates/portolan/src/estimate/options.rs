@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use std::sync::Arc;
 
+use crate::engine::{CpuEngine, Engine};
 use crate::error::InputError;
 
 /// One option of a method, as `portolan methods` shows it.
@@ -15,12 +17,20 @@ pub struct OptionSpec {
     pub takes: &'static str,
 }
 
+/// The option behind a descent's tolerance, where it is off by default.
+pub(super) const TOLERANCE: OptionSpec = OptionSpec {
+    name: "tolerance",
+    default: "0",
+    takes: "stop once the loss changes relatively less; 0 = never",
+};
+
 /// The options given for one method. Each read names the option; whatever the method's list does
 /// not hold was refused when this was made.
 #[derive(Clone, Debug)]
 pub struct Options {
     method: &'static str,
     given: BTreeMap<String, String>,
+    engine: Arc<dyn Engine>,
 }
 
 impl Options {
@@ -38,7 +48,17 @@ impl Options {
             }
             map.insert(option, value);
         }
-        Ok(Self { method, given: map })
+        Ok(Self { method, given: map, engine: Arc::new(CpuEngine) })
+    }
+
+    /// The same for another engine than the processor.
+    pub(crate) fn on(self, engine: Arc<dyn Engine>) -> Self {
+        Self { engine, ..self }
+    }
+
+    /// What runs the fits of decoders.
+    pub fn engine(&self) -> Arc<dyn Engine> {
+        self.engine.clone()
     }
 
     /// The error for a value that cannot be used.

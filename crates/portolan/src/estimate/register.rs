@@ -1,9 +1,12 @@
 //! The register of methods: a new method is one file and one line here.
 
+use std::sync::Arc;
+
 use super::{
     Method, OptionSpec, Options, auto, btd, dgm, field, idw, kriging, linear, naive_unn,
     nearest, oracle, thin_plate, unn,
 };
+use crate::engine::Engine;
 use crate::error::InputError;
 
 type Build = fn(&Options) -> Result<Box<dyn Method>, InputError>;
@@ -41,6 +44,16 @@ impl Registered {
         given: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Box<dyn Method>, InputError> {
         (self.build)(&Options::new(self.name, self.options, given)?)
+    }
+
+    /// The same with another engine for the fits of decoders; methods without one do not look at
+    /// it.
+    pub fn build_on(
+        &self,
+        engine: Arc<dyn Engine>,
+        given: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Box<dyn Method>, InputError> {
+        (self.build)(&Options::new(self.name, self.options, given)?.on(engine))
     }
 }
 

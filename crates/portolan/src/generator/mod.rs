@@ -28,7 +28,8 @@ use fearless_simd::{Level, dispatch, prelude::*};
 use rayon::prelude::*;
 
 use crate::error::InputError;
-use product::{Finish, Product, Steps, padded};
+use crate::simd::padded;
+use product::{Finish, Product, Steps};
 use stage::{Stage, lay};
 use weights::Layer;
 

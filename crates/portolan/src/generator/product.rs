@@ -4,15 +4,7 @@
 
 use fearless_simd::prelude::*;
 
-use crate::decoder::vector::{load, splat, store};
-
-/// Channels are padded to multiples of this.
-const LANES: usize = 16;
-
-/// Channels with padding: from a pixel to the next.
-pub(super) fn padded(channels: usize) -> usize {
-    channels.next_multiple_of(LANES)
-}
+use crate::simd::{LANES, load, padded, splat, store};
 
 /// Weights packed for the kernel.
 #[derive(Clone, Debug)]

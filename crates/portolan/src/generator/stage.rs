@@ -1,7 +1,8 @@
 //! The generator's layers, packed for the kernel in both directions.
 
-use super::product::{Product, padded};
+use super::product::Product;
 use super::weights::Layer;
+use crate::simd::padded;
 
 /// Side of the first image.
 const FIRST: usize = 4;

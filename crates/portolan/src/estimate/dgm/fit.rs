@@ -2,17 +2,17 @@
 //! non-negative values after every step.
 
 use crate::adam::Adam;
+use crate::descent::Descent;
 use crate::error::EstimateError;
-use crate::estimate::course::Course;
-use crate::estimate::unn::fit::add_penalty;
-use crate::estimate::unn::misfit::Misfit;
 use crate::generator::{Generator, Sampler, Workspace};
 use crate::likelihood::Likelihood;
+use crate::misfit::Misfit;
+use crate::penalty::add_penalty;
 use crate::progress::Progress;
 
 /// Everything that is fitted: X = sum_r exp(level_r) S(z_r) o c_r.
 #[derive(Clone, Debug)]
-pub(super) struct Unknowns {
+pub(super) struct DgmUnknowns {
     /// Emitters x latent.
     pub latents: Vec<f32>,
     /// Logarithm of each emitter's scale, so that PSDs are near 1 whatever its power.
@@ -23,8 +23,8 @@ pub(super) struct Unknowns {
 
 /// How the joint fit descends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct FitOptions {
-    pub course: Course,
+pub(super) struct DgmFitOptions {
+    pub descent: Descent,
     pub rate_latent: f64,
     pub rate_psd: f64,
     /// Weight of the latents' squared norm beside the misfit per band.
@@ -32,19 +32,19 @@ pub(super) struct FitOptions {
 }
 
 /// A generator bound to readings: evaluates the objective and descends it without allocating.
-pub(super) struct Fit<'a, L: Likelihood<f32>> {
+pub(super) struct DgmFit<'a, L: Likelihood<f32>> {
     generator: &'a Generator,
     sampler: &'a Sampler,
     misfit: Misfit<L>,
     /// One over the number of bands.
     share: f32,
     workspace: Workspace,
-    pub gradient: Unknowns,
+    pub gradient: DgmUnknowns,
     slf: Vec<f32>,
     grad_slf: Vec<f32>,
 }
 
-impl<'a, L: Likelihood<f32>> Fit<'a, L> {
+impl<'a, L: Likelihood<f32>> DgmFit<'a, L> {
     pub fn new(
         generator: &'a Generator,
         sampler: &'a Sampler,
@@ -58,7 +58,7 @@ impl<'a, L: Likelihood<f32>> Fit<'a, L> {
             sampler,
             share: 1.0 / bands as f32,
             workspace: generator.workspace(emitters),
-            gradient: Unknowns {
+            gradient: DgmUnknowns {
                 latents: vec![0.0; emitters * generator.latent_len()],
                 levels: vec![0.0; emitters],
                 psd: vec![0.0; emitters * misfit.padded()],
@@ -70,7 +70,7 @@ impl<'a, L: Likelihood<f32>> Fit<'a, L> {
     }
 
     /// Misfit per band and penalty at a point; their gradient is left in `self.gradient`.
-    pub fn evaluate(&mut self, at: &Unknowns, lambda: f64) -> f64 {
+    pub fn evaluate(&mut self, at: &DgmUnknowns, lambda: f64) -> f64 {
         let sensors = self.sampler.len();
         self.generator.forward(&at.latents, self.sampler, &mut self.workspace);
         let drawn = self.workspace.ln_slf().chunks_exact(sensors);
@@ -95,16 +95,15 @@ impl<'a, L: Likelihood<f32>> Fit<'a, L> {
     /// Descends from `at`; returns the loss before every iteration.
     pub fn descend(
         &mut self,
-        at: &mut Unknowns,
-        options: &FitOptions,
+        at: &mut DgmUnknowns,
+        options: &DgmFitOptions,
         progress: &Progress<'_>,
     ) -> Result<Vec<f64>, EstimateError> {
         let mut latents = Adam::new(at.latents.len());
         let mut levels = Adam::new(at.levels.len());
         let mut psd = Adam::new(at.psd.len());
-        options.course.run(
+        let trace = options.descent.run(
             progress,
-            "lr_latent or lr_psd",
             &mut (self, at),
             |(fit, at)| fit.evaluate(at, options.lambda),
             |(fit, at), factor| {
@@ -113,6 +112,7 @@ impl<'a, L: Likelihood<f32>> Fit<'a, L> {
                 levels.step(rate, &mut at.levels, &fit.gradient.levels);
                 psd.step_nonnegative(rate, &mut at.psd, &fit.gradient.psd);
             },
-        )
+        );
+        trace.map_err(|halt| halt.explained("lr_latent or lr_psd"))
     }
 }

@@ -10,20 +10,22 @@ use rayon::prelude::*;
 
 use super::bands::{Domain, OFFSET};
 use super::btd::{gridded_model, unit_norm};
-use super::course::{Course, Schedule, TOLERANCE};
 use super::emitters::{number_of_emitters, shown, unmix_readings};
-use super::unn::misfit::{Misfit, padded};
+use super::options::TOLERANCE;
 use super::{Context, Method, OptionSpec, Options};
+use crate::descent::{Descent, Schedule};
 use crate::error::{EstimateError, InputError};
 use crate::generator::{Generator, Sampler, Trained};
 use crate::grid::Grid;
 use crate::likelihood::{Likelihood, Probit, SquaredError};
 use crate::link::Link;
+use crate::misfit::Misfit;
 use crate::model::{Archive, DrawnGrid, Drawing, Model, Report, damaged};
 use crate::progress::Progress;
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
-use fit::{Fit, FitOptions, Unknowns};
+use crate::simd::padded;
+use fit::{DgmFit, DgmFitOptions, DgmUnknowns};
 use start::{StartOptions, fit_targets, random_point, targets};
 
 const OWN: &[OptionSpec] = &[
@@ -156,7 +158,7 @@ impl Method for Dgm {
         let unit = power.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
         let cells: Vec<usize> = readings.cells(grid)?.iter().map(|&c| grid.index(c)).collect();
         let sampler = generator.sampler((grid.rows(), grid.cols()), &cells);
-        let job = DgmFit {
+        let job = DgmJob {
             dgm: self,
             readings,
             context,
@@ -194,7 +196,7 @@ fn mean(values: &[f32]) -> f64 {
 }
 
 /// One fit on its way; powers are multiples of `unit`.
-struct DgmFit<'a> {
+struct DgmJob<'a> {
     dgm: &'a Dgm,
     readings: &'a Readings,
     context: &'a Context<'a>,
@@ -205,7 +207,7 @@ struct DgmFit<'a> {
     offset: f64,
 }
 
-impl DgmFit<'_> {
+impl DgmJob<'_> {
     fn solve<L: Likelihood<f32> + Clone>(
         &self,
         likelihood: L,
@@ -213,11 +215,11 @@ impl DgmFit<'_> {
         missing: L::Target,
         mean: f64,
         progress: &Progress<'_>,
-    ) -> Result<(Unknowns, Vec<f64>), EstimateError> {
+    ) -> Result<(DgmUnknowns, Vec<f64>), EstimateError> {
         let bands = self.readings.bands();
         let fit = || {
             let misfit = Misfit::new(likelihood.clone(), targets, missing, bands, self.offset);
-            Fit::new(self.generator, self.sampler, misfit, self.emitters, bands)
+            DgmFit::new(self.generator, self.sampler, misfit, self.emitters, bands)
         };
         let mut at = match self.dgm.start {
             DgmStart::Unmixed => self.unmixed(progress)?,
@@ -228,19 +230,19 @@ impl DgmFit<'_> {
         Ok((at, trace))
     }
 
-    fn options(&self, iterations: usize) -> FitOptions {
+    fn options(&self, iterations: usize) -> DgmFitOptions {
         let Dgm { rate_latent, rate_psd, lambda_latent, tolerance, .. } = *self.dgm;
-        let course = Course { iterations, tolerance, schedule: Schedule::Cosine };
-        FitOptions { course, rate_latent, rate_psd, lambda: lambda_latent }
+        let descent = Descent { iterations, tolerance, schedule: Schedule::Cosine };
+        DgmFitOptions { descent, rate_latent, rate_psd, lambda: lambda_latent }
     }
 
     /// Of many random points the lowest are descended a little, and the lowest of them is taken.
     fn best_random<'f, L: Likelihood<f32> + 'f>(
         &self,
-        fit: impl Fn() -> Fit<'f, L> + Sync,
+        fit: impl Fn() -> DgmFit<'f, L> + Sync,
         mean: f64,
         progress: &Progress<'_>,
-    ) -> Result<Unknowns, EstimateError> {
+    ) -> Result<DgmUnknowns, EstimateError> {
         let options = self.options(self.dgm.start_iterations);
         let size = (self.emitters, self.readings.bands());
         let seed = self.context.seed;
@@ -265,7 +267,7 @@ impl DgmFit<'_> {
     }
 
     /// PSDs by unmixing the readings, latents by fitting each emitter's SLF at the sensors.
-    fn unmixed(&self, progress: &Progress<'_>) -> Result<Unknowns, EstimateError> {
+    fn unmixed(&self, progress: &Progress<'_>) -> Result<DgmUnknowns, EstimateError> {
         let shown = shown(self.readings, self.emitters);
         let seed = self.context.seed;
         let unmixed = unmix_readings(self.readings, shown, self.offset * self.unit, seed)?;
@@ -287,7 +289,7 @@ impl DgmFit<'_> {
             latents.extend_from_within(from * len..(from + 1) * len);
             levels.push(levels[from]);
         }
-        Ok(Unknowns { latents, levels, psd })
+        Ok(DgmUnknowns { latents, levels, psd })
     }
 }
 
@@ -309,7 +311,7 @@ fn stretched(grid: Grid, side: usize) -> Option<String> {
 pub(super) struct GeneratedSlfs {
     trained: Trained,
     bands: usize,
-    at: Unknowns,
+    at: DgmUnknowns,
     unit: f64,
 }
 
@@ -318,7 +320,7 @@ impl GeneratedSlfs {
         Ok(Self {
             trained: archive.choice("weights", &WEIGHTS)?,
             bands,
-            at: Unknowns {
+            at: DgmUnknowns {
                 latents: archive.single("latents")?,
                 levels: archive.single("levels")?,
                 psd: archive.single("psd")?,
@@ -337,7 +339,7 @@ impl Drawing for GeneratedSlfs {
     fn draw(&self, grid: Grid) -> Result<DrawnGrid, EstimateError> {
         let generator = self.trained.generator()?;
         let (size, width) = ((grid.rows(), grid.cols()), padded(self.bands));
-        let Unknowns { latents, levels, psd } = &self.at;
+        let DgmUnknowns { latents, levels, psd } = &self.at;
         let emitters = levels.len();
         let fits = latents.len() == emitters * generator.latent_len();
         if emitters == 0 || !fits || psd.len() != emitters * width {

@@ -5,15 +5,16 @@ use ndarray::Array2;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
-use super::fit::Unknowns;
+use super::fit::DgmUnknowns;
 use crate::adam::Adam;
+use crate::descent::Schedule;
 use crate::error::EstimateError;
-use crate::estimate::course::Schedule;
-use crate::estimate::unn::fit::add_penalty;
-use crate::estimate::unn::misfit::padded;
 use crate::estimate::unn::start::random_psd;
 use crate::generator::{Generator, Sampler};
+use crate::misfit::padded_rows;
+use crate::penalty::add_penalty;
 use crate::progress::Progress;
+use crate::simd::padded;
 use crate::simulate::stream;
 use crate::unmix::Unmixed;
 
@@ -185,7 +186,7 @@ pub(super) fn random_point(
     mean: f64,
     seed: u64,
     which: usize,
-) -> Unknowns {
+) -> DgmUnknowns {
     let count = emitters * generator.latent_len();
     let latents = random_latent(count, seed, which);
     let mut ws = generator.workspace(emitters);
@@ -195,9 +196,9 @@ pub(super) fn random_point(
     // Emitters add up, and their PSDs are one half in the mean.
     let level = mean - drawn - (0.5 * emitters as f64).ln();
     let mut rng = stream(seed, (1 << 32) + which as u64);
-    Unknowns {
+    DgmUnknowns {
         latents,
         levels: vec![level as f32; emitters],
-        psd: random_psd(emitters, bands, &mut rng),
+        psd: padded_rows(&random_psd(emitters, bands, &mut rng), bands),
     }
 }

@@ -54,7 +54,7 @@ fn gradient_is_the_slope<L: Likelihood<f32>>(
     let cells: Vec<usize> = (0..targets.len() / bands).map(|i| i * 37 % 476).collect();
     let sampler = generator.sampler((34, 14), &cells);
     let misfit = Misfit::new(likelihood, targets, missing, bands, offset);
-    let mut fit = Fit::new(&generator, &sampler, misfit, emitters, bands);
+    let mut fit = DgmFit::new(&generator, &sampler, misfit, emitters, bands);
     let point = |which| random_point(&generator, &sampler, (emitters, bands), -2.0, 1, which);
     let (at, along) = (point(0), point(1));
     fit.evaluate(&at, lambda);

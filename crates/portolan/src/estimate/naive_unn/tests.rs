@@ -46,18 +46,18 @@ fn gradient_is_the_slope<L: Likelihood<f32>>(
     let decoder = Decoder::new(&shape, 34, 14, 1).unwrap();
     let cells: Vec<usize> = (0..targets.len() / 5).map(|i| i * 37 % 476).collect();
     let readout = decoder.readout(&cells).unwrap();
-    let (params, latent) = random_network(&decoder, Draw::Xavier, &mut stream(4, 0));
-    let (along, beside) = random_network(&decoder, Draw::Uniform, &mut stream(5, 0));
+    let at = random_network(&decoder, Draw::Xavier, &mut stream(4, 0));
+    let along = random_network(&decoder, Draw::Uniform, &mut stream(5, 0));
     let mut fit = NaiveFit::new(&decoder, &readout, likelihood, targets.to_vec(), 1e-3);
-    let at = Unknowns { params, latent };
     fit.evaluate(&at, 0.1, 0.01);
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>();
-    let expected = dot(&fit.gradient.params, &along) + dot(&fit.gradient.latent, &beside);
+    let expected =
+        dot(&fit.gradient.params, &along.params) + dot(&fit.gradient.latents, &along.latents);
     let objective = |h: f64| {
         let step = |x: &[f32], d: &[f32]| -> Vec<f64> {
             x.iter().zip(d).map(|(x, d)| f64::from(*x) + h * f64::from(*d)).collect()
         };
-        let (params, latent) = (step(&at.params, &along), step(&at.latent, &beside));
+        let (params, latent) = (step(&at.params, &along.params), step(&at.latents, &along.latents));
         let drawn = reference::forward(&decoder, &params, &latent).slf;
         let entries = (0..targets.len()).map(|i| {
             let x = drawn[i / cells.len() * 476 + cells[i % cells.len()]];

@@ -2,31 +2,32 @@
 //! and PSD c_r, and sum_r G(z_r) o c_r is fitted to the readings in ln(x + a) (paper, eq. 4 and
 //! algorithm 1), or to quantised levels by maximum likelihood (supplement B).
 
-pub(super) mod fit;
-pub(super) mod misfit;
 pub(super) mod start;
+
+use std::sync::Arc;
 
 use ndarray::{Array2, Array3, Axis};
 
 use super::bands::{Domain, OFFSET};
 use super::btd::{Btd, gridded_model, unit_norm};
-use super::course::{Course, Schedule};
 use super::emitters::{number_of_emitters, shown, start_factors, unmix_readings};
 use super::{Context, Kriging, Method, OptionSpec, Options, ThinPlate};
-use crate::decoder::{Decoder, Normalisation, Output, Padding, Readout, Shape, Upsampling};
+use crate::decoder::{Decoder, Draw, Network, Normalisation, Output, Padding, Shape, Upsampling};
+use crate::descent::{Descent, Schedule};
+use crate::engine::{
+    CpuEngine, Descended, Diverged, Engine, FitOptions, FitProblem, ImitationOptions,
+    ImitationProblem, Outcomes, Penalties, Targets, Unknowns,
+};
 use crate::error::{EstimateError, InputError};
 use crate::grid::Grid;
-use crate::likelihood::{Likelihood, Probit, SquaredError};
+use crate::likelihood::Probit;
 use crate::link::Link;
 use crate::map::Factors;
 use crate::model::{Archive, DrawnGrid, Drawing, Model, Report, damaged};
 use crate::progress::Progress;
-use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
 use crate::simulate::stream;
-use fit::{Fit, FitOptions, Penalties, Unknowns};
-use misfit::{Misfit, padded};
-use start::{Draw, Guess, imitate, padded_psd, random, random_psd};
+use start::{Guess, random, random_psd};
 
 const OWN: &[OptionSpec] = &[
     OptionSpec { name: "recipe", default: "default (our measured best)", takes: "default | paper" },
@@ -118,6 +119,9 @@ pub enum Imitation {
     Exactly(usize),
 }
 
+/// Learning rate at the beginning of an imitation; it falls along half a cosine.
+const IMITATION_RATE: f64 = 0.03;
+
 /// Iterations x cells x emitters that an imitation may take: some 20 s on two cores.
 const IMITATION_WORK: usize = 400_000_000;
 
@@ -133,7 +137,7 @@ impl Imitation {
 
 /// The paper's domain-factored untrained decoder. [`Unn::default`] is our measured best,
 /// [`Unn::paper`] the paper's algorithm.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Unn {
     /// The decoder.
     pub shape: Shape,
@@ -161,6 +165,8 @@ pub struct Unn {
     pub offset: Option<f64>,
     /// The readings are not rescaled and PSDs begin at random, as the paper has it.
     pub literal: bool,
+    /// What runs the descents.
+    pub engine: Arc<dyn Engine>,
     /// The start was asked for: an earlier map is refused.
     start_named: bool,
 }
@@ -185,6 +191,7 @@ impl Unn {
             lambda_network: 1e-4,
             offset: None,
             literal: false,
+            engine: Arc::new(CpuEngine),
             start_named: false,
         }
     }
@@ -205,7 +212,7 @@ impl Unn {
 
     fn fit_options(&self) -> FitOptions {
         FitOptions {
-            course: Course {
+            descent: Descent {
                 iterations: self.iterations,
                 tolerance: self.tolerance,
                 schedule: self.schedule,
@@ -259,6 +266,7 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
         lambda_psd: weight("lambda_psd", usual.lambda_psd)?,
         lambda_network: weight("lambda_network", usual.lambda_network)?,
         offset: Domain::log_from_options(options)?,
+        engine: options.engine(),
         start_named: named.is_some(),
         ..usual
     }))
@@ -299,35 +307,26 @@ impl Method for Unn {
         let emitters = number_of_emitters(readings, context)?;
         let decoder = Decoder::new(&self.shape, grid.rows(), grid.cols(), emitters)?;
         let cells: Vec<usize> = readings.cells(grid)?.iter().map(|&c| grid.index(c)).collect();
-        let readout = decoder.readout(&cells)?;
-        let job = UnnFit {
-            unn: self,
-            grid,
-            readings,
-            context,
-            decoder: &decoder,
-            readout: &readout,
-            offset,
-        };
-        let mut at = job.start(unit, &progress.part(0.0..0.7))?;
+        let job = UnnJob { unn: self, grid, readings, context, decoder: &decoder, offset };
+        let start = job.start(unit, &progress.part(0.0..0.7))?;
         progress.fit_begins();
         let fitting = progress.part(0.7..1.0);
-        let trace = match readings.values() {
+        let (at, trace) = match readings.values() {
             Values::Power(_) => {
                 let targets: Vec<f32> = scaled.iter().map(|x| (x + offset).ln() as f32).collect();
-                job.descend(SquaredError::plain(), &targets, f32::NAN, &mut at, &fitting)?
+                job.fit(&cells, Targets::LnPower(&targets), &start, &fitting)?
             }
             Values::Levels { levels, quantiser } => {
-                let probit = Probit::shifted(quantiser, unit.ln());
-                let targets: Vec<u8> = levels.iter().copied().collect();
-                job.descend(probit, &targets, MISSING_LEVEL, &mut at, &fitting)?
+                let probit = &Probit::shifted(quantiser, unit.ln());
+                let levels: Vec<u8> = levels.iter().copied().collect();
+                job.fit(&cells, Targets::Levels { levels: &levels, probit }, &start, &fitting)?
             }
         };
         let decoded = DecodedSlfs {
             shape: self.shape,
             bands: readings.bands(),
-            params: at.params,
-            latents: at.latents,
+            params: at.network.params,
+            latents: at.network.latents,
             psd: at.psd,
             unit,
         };
@@ -336,17 +335,16 @@ impl Method for Unn {
 }
 
 /// One fit on its way.
-struct UnnFit<'a> {
+struct UnnJob<'a> {
     unn: &'a Unn,
     grid: Grid,
     readings: &'a Readings,
     context: &'a Context<'a>,
     decoder: &'a Decoder,
-    readout: &'a Readout,
     offset: f64,
 }
 
-impl UnnFit<'_> {
+impl UnnJob<'_> {
     fn start(&self, unit: f64, progress: &Progress<'_>) -> Result<Unknowns, EstimateError> {
         let (emitters, bands) = (self.decoder.emitters(), self.readings.bands());
         let mut rng = stream(self.context.seed, 0);
@@ -379,12 +377,11 @@ impl UnnFit<'_> {
             }
         };
         let mut at = random(self.decoder, bands, Draw::Xavier, &mut rng);
-        let iterations = self.unn.imitation.iterations(self.decoder);
-        imitate(self.decoder, &guess.slf, self.offset as f32, iterations, &mut at, progress)?;
+        at.network = self.imitate(&guess.slf, &at.network, progress)?;
         at.psd = if self.unn.literal && earlier.is_none() {
             random_psd(emitters, bands, &mut rng)
         } else {
-            padded_psd(&guess.psd, unit)
+            guess.psd.iter().map(|c| (c / unit) as f32).collect()
         };
         Ok(at)
     }
@@ -413,17 +410,51 @@ impl UnnFit<'_> {
         Ok(guess.widened(asked))
     }
 
-    fn descend<L: Likelihood<f32>>(
+    /// A network and latents that draw `slf` (emitters x cells).
+    fn imitate(
         &self,
-        likelihood: L,
-        targets: &[L::Target],
-        missing: L::Target,
-        at: &mut Unknowns,
+        slf: &[f32],
+        start: &Network,
         progress: &Progress<'_>,
-    ) -> Result<Vec<f64>, EstimateError> {
-        let misfit = Misfit::new(likelihood, targets, missing, self.readings.bands(), self.offset);
-        Fit::new(self.decoder, self.readout, misfit).descend(at, &self.unn.fit_options(), progress)
+    ) -> Result<Network, EstimateError> {
+        let offset = self.offset as f32;
+        let targets: Vec<f32> = slf.iter().map(|s| (s + offset).ln()).collect();
+        let descent = Descent {
+            iterations: self.unn.imitation.iterations(self.decoder),
+            tolerance: 0.0,
+            schedule: Schedule::Cosine,
+        };
+        let options = ImitationOptions { descent, rate: IMITATION_RATE };
+        let problem = ImitationProblem { targets: &targets, offset, start };
+        let (decoder, engine) = (self.decoder, &self.unn.engine);
+        let outcomes = engine.imitate(decoder, &[problem], &options, progress);
+        let (network, _) = only(outcomes, |_| "the start of the fit diverged".into())?;
+        Ok(network)
     }
+
+    fn fit(
+        &self,
+        cells: &[usize],
+        targets: Targets<'_>,
+        start: &Unknowns,
+        progress: &Progress<'_>,
+    ) -> Result<(Unknowns, Vec<f64>), EstimateError> {
+        let (bands, offset) = (self.readings.bands(), self.offset as f32);
+        let problem = FitProblem { cells, bands, targets, offset, start };
+        let options = self.unn.fit_options();
+        let outcomes = self.unn.engine.fit(self.decoder, &[problem], &options, progress);
+        only(outcomes, |diverged| format!("{diverged}: lower lr_network or lr_psd"))
+    }
+}
+
+/// The outcome of a batch of one, with its trace.
+fn only<T>(
+    outcomes: Outcomes<T>,
+    explain: impl Fn(Diverged) -> String,
+) -> Result<(T, Vec<f64>), EstimateError> {
+    let outcome = outcomes?.pop().expect("an outcome for each problem");
+    let Descended { at, trace } = outcome.map_err(|d| EstimateError::Numerical(explain(d)))?;
+    Ok((at, trace))
 }
 
 /// What the fit found: a network, a latent for each emitter, and PSDs in multiples of a unit.
@@ -432,7 +463,7 @@ pub(super) struct DecodedSlfs {
     bands: usize,
     params: Vec<f32>,
     latents: Vec<f32>,
-    /// Emitters x padded bands.
+    /// Emitters x bands.
     psd: Vec<f32>,
     unit: f64,
 }
@@ -457,7 +488,7 @@ impl Drawing for DecodedSlfs {
 
     /// SLFs of unit norm, PSDs in the readings' own unit.
     fn draw(&self, grid: Grid) -> Result<DrawnGrid, EstimateError> {
-        let width = padded(self.bands);
+        let width = self.bands;
         let emitters = self.psd.len() / width;
         let decoder = Decoder::new(&self.shape, grid.rows(), grid.cols(), emitters)?;
         let fits = self.psd.len() == emitters * width
@@ -528,3 +559,6 @@ const NORMS: [(&str, Normalisation); 3] = [
 const PADS: [(&str, Padding); 2] = [("reflect", Padding::Reflect), ("zero", Padding::Zero)];
 const OUTPUTS: [(&str, Output); 2] =
     [("sigmoid", Output::Sigmoid), ("exp", Output::Exponential)];
+
+#[cfg(test)]
+mod tests;

@@ -4,14 +4,11 @@
 use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch};
 
-use crate::decoder::vector::{load, splat, store};
 use crate::likelihood::Likelihood;
-
-/// Bands are padded to whole vectors of this many.
-pub(in crate::estimate) const LANES: usize = 16;
+use crate::simd::{LANES, ln, load, padded, splat, store};
 
 /// Readings at the sensors and room for one pass over them.
-pub(in crate::estimate) struct Misfit<L: Likelihood<f32>> {
+pub(crate) struct Misfit<L: Likelihood<f32>> {
     likelihood: L,
     /// Sensors x padded bands.
     targets: Vec<L::Target>,
@@ -24,9 +21,19 @@ pub(in crate::estimate) struct Misfit<L: Likelihood<f32>> {
     level: Level,
 }
 
-/// Bands rounded up to whole vectors.
-pub(in crate::estimate) fn padded(bands: usize) -> usize {
-    bands.div_ceil(LANES) * LANES
+/// Rows of `bands` numbers with zeros up to whole vectors after each.
+pub(crate) fn padded_rows(rows: &[f32], bands: usize) -> Vec<f32> {
+    let width = padded(bands);
+    let mut out = vec![0.0; rows.len() / bands * width];
+    for (to, row) in out.chunks_exact_mut(width).zip(rows.chunks_exact(bands)) {
+        to[..bands].copy_from_slice(row);
+    }
+    out
+}
+
+/// The reverse of [`padded_rows`].
+pub(crate) fn cropped_rows(rows: &[f32], bands: usize) -> Vec<f32> {
+    rows.chunks_exact(padded(bands)).flat_map(|row| &row[..bands]).copied().collect()
 }
 
 impl<L: Likelihood<f32>> Misfit<L> {
@@ -126,50 +133,17 @@ impl<L: Likelihood<f32>> Misfit<L> {
     }
 }
 
-/// Natural logarithm of a positive normal number to about 1e-7, in operations that vectorise: the
-/// exponent taken off, a minimax polynomial for the mantissa in [sqrt(1/2), sqrt(2)) (coefficients
-/// of the Cephes library's single-precision logarithm).
-#[inline(always)]
-pub(in crate::estimate) fn ln(x: f32) -> f32 {
-    // Bits of sqrt(1/2): the mantissa is split there so that the polynomial is centred on 1.
-    const HALF_ROOT: i32 = 0x3f35_04f3;
-    let bits = x.to_bits() as i32;
-    let exponent = (bits - HALF_ROOT) >> 23;
-    let mantissa = f32::from_bits((bits - (exponent << 23)) as u32);
-    let (e, m) = (exponent as f32, mantissa - 1.0);
-    let mut p = 7.037_683_6e-2f32;
-    for c in [
-        -1.151_461e-1f32,
-        1.167_699_9e-1,
-        -1.242_014_1e-1,
-        1.424_932_3e-1,
-        -1.666_805_8e-1,
-        2.000_071_5e-1,
-        -2.499_999_4e-1,
-        3.333_333e-1,
-    ] {
-        p = p * m + c;
-    }
-    let square = m * m;
-    let tail = p * m * square - 0.5 * square;
-    // ln 2 in two parts, so that the large one is exact.
-    (e * -2.121_944_4e-4 + tail) + m + e * 0.693_359_4
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::likelihood::SquaredError;
 
     #[test]
-    fn the_logarithm_is_good_to_single_precision() {
-        let mut x = 1.3e-30f32;
-        while x < 1e30 {
-            let (got, want) = (f64::from(ln(x)), f64::from(x).ln());
-            assert!((got - want).abs() < 2e-7 * want.abs().max(1.0), "{x}: {got} {want}");
-            x *= 1.37;
-        }
-        assert_eq!(ln(1.0), 0.0);
+    fn padding_comes_off_again() {
+        let rows: Vec<f32> = (1..=40).map(|v| v as f32).collect();
+        let wide = padded_rows(&rows, 20);
+        assert_eq!((wide.len(), wide[19], wide[20], wide[32]), (64, 20.0, 0.0, 21.0));
+        assert_eq!(cropped_rows(&wide, 20), rows);
     }
 
     #[test]

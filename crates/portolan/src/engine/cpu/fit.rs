@@ -1,56 +1,30 @@
 //! The paper's algorithm 1: Adam on the network, the latents and the PSDs together, PSDs projected
 //! onto non-negative values after every step.
 
-use super::misfit::Misfit;
 use crate::adam::Adam;
-use crate::decoder::{Decoder, Readout, Workspace};
-use crate::error::EstimateError;
-use crate::estimate::course::Course;
+use crate::decoder::{Decoder, Network, Readout, Workspace};
+use crate::descent::Halt;
+use crate::engine::problem::{FitOptions, Penalties, Unknowns};
 use crate::likelihood::Likelihood;
+use crate::misfit::Misfit;
+use crate::penalty::add_penalty;
 use crate::progress::Progress;
 
-/// Everything that is fitted.
-#[derive(Clone, Debug)]
-pub(super) struct Unknowns {
-    /// The network, as [`Decoder::layout`] says.
-    pub params: Vec<f32>,
-    /// Emitters x latent.
-    pub latents: Vec<f32>,
-    /// Emitters x padded bands.
-    pub psd: Vec<f32>,
-}
-
-/// Weights of the squared norms in the objective.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Penalties {
-    pub latent: f64,
-    pub psd: f64,
-    pub network: f64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct FitOptions {
-    pub course: Course,
-    pub rate_network: f64,
-    pub rate_psd: f64,
-    pub penalties: Penalties,
-}
-
-/// A decoder bound to readings: evaluates the objective and descends it without allocating.
-pub(super) struct Fit<'a, L: Likelihood<f32>> {
+/// A decoder bound to readings: evaluates the objective and descends it without allocating. Rows of
+/// PSDs are padded as [`Misfit::padded`] says.
+pub(super) struct DecoderFit<'a, L: Likelihood<f32>> {
     decoder: &'a Decoder,
     readout: &'a Readout,
     misfit: Misfit<L>,
     workspace: Workspace,
-    pub gradient: Unknowns,
+    gradient: Unknowns,
     grad_slf: Vec<f32>,
 }
 
-impl<'a, L: Likelihood<f32>> Fit<'a, L> {
+impl<'a, L: Likelihood<f32>> DecoderFit<'a, L> {
     pub fn new(decoder: &'a Decoder, readout: &'a Readout, misfit: Misfit<L>) -> Self {
         let gradient = Unknowns {
-            params: vec![0.0; decoder.parameters()],
-            latents: vec![0.0; decoder.emitters() * decoder.latent_len()],
+            network: Network::zeros(decoder),
             psd: vec![0.0; decoder.emitters() * misfit.padded()],
         };
         let grad_slf = vec![0.0; decoder.emitters() * misfit.sensors()];
@@ -58,21 +32,22 @@ impl<'a, L: Likelihood<f32>> Fit<'a, L> {
     }
 
     /// Misfit and penalty at a point; their gradient is left in `self.gradient`.
-    pub fn evaluate(&mut self, at: &Unknowns, penalties: &Penalties) -> (f64, f64) {
-        let Unknowns { params, latents, psd } = &mut self.gradient;
-        self.decoder.forward_at(&at.params, &at.latents, self.readout, &mut self.workspace);
+    fn evaluate(&mut self, at: &Unknowns, penalties: &Penalties) -> (f64, f64) {
+        let Unknowns { network: Network { params, latents }, psd } = &mut self.gradient;
+        let from = &at.network;
+        self.decoder.forward_at(&from.params, &from.latents, self.readout, &mut self.workspace);
         let slf = self.workspace.slf_at();
         let misfit = self.misfit.gradient(slf, &at.psd, &mut self.grad_slf, psd);
         self.decoder.backward_at(
-            &at.params,
+            &from.params,
             self.readout,
             &self.grad_slf,
             &mut self.workspace,
             params,
             latents,
         );
-        let penalty = add_penalty(penalties.network, &at.params, params)
-            + add_penalty(penalties.latent, &at.latents, latents)
+        let penalty = add_penalty(penalties.network, &from.params, params)
+            + add_penalty(penalties.latent, &from.latents, latents)
             + add_penalty(penalties.psd, &at.psd, psd);
         (misfit, penalty)
     }
@@ -83,13 +58,12 @@ impl<'a, L: Likelihood<f32>> Fit<'a, L> {
         at: &mut Unknowns,
         options: &FitOptions,
         progress: &Progress<'_>,
-    ) -> Result<Vec<f64>, EstimateError> {
-        let mut network = Adam::new(at.params.len());
-        let mut latents = Adam::new(at.latents.len());
+    ) -> Result<Vec<f64>, Halt> {
+        let mut network = Adam::new(at.network.params.len());
+        let mut latents = Adam::new(at.network.latents.len());
         let mut psd = Adam::new(at.psd.len());
-        options.course.run(
+        options.descent.run(
             progress,
-            "lr_network or lr_psd",
             &mut (self, at),
             |(fit, at)| {
                 let (misfit, penalty) = fit.evaluate(at, &options.penalties);
@@ -97,29 +71,20 @@ impl<'a, L: Likelihood<f32>> Fit<'a, L> {
             },
             |(fit, at), factor| {
                 let rate = options.rate_network * factor;
-                network.step(rate, &mut at.params, &fit.gradient.params);
-                latents.step(rate, &mut at.latents, &fit.gradient.latents);
+                let (to, slope) = (&mut at.network, &fit.gradient.network);
+                network.step(rate, &mut to.params, &slope.params);
+                latents.step(rate, &mut to.latents, &slope.latents);
                 psd.step_nonnegative(options.rate_psd * factor, &mut at.psd, &fit.gradient.psd);
             },
         )
     }
 }
 
-/// Adds the gradient of weight * |values|^2 and returns that penalty.
-pub(in crate::estimate) fn add_penalty(weight: f64, values: &[f32], gradient: &mut [f32]) -> f64 {
-    let (mut sum, twice) = (0.0f64, (2.0 * weight) as f32);
-    for (value, gradient) in values.iter().zip(gradient) {
-        sum += f64::from(value * value);
-        *gradient += twice * value;
-    }
-    weight * sum
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::decoder::Shape;
-    use crate::estimate::course::Schedule;
+    use crate::descent::{Descent, Schedule};
     use crate::fixture::load;
     use crate::likelihood::SquaredError;
     use crate::link::Link;
@@ -150,14 +115,16 @@ mod tests {
         let powers = fixture["values"].1.iter().copied();
         let targets: Vec<f32> = SquaredError::targets(powers, Link::new(1e-6));
         let misfit = Misfit::new(SquaredError::plain(), &targets, f32::NAN, 64, 1e-6);
-        let mut fit = Fit::new(&decoder, &readout, misfit);
+        let mut fit = DecoderFit::new(&decoder, &readout, misfit);
         let mut at = Unknowns {
-            params: params(&fixture, "start", &decoder),
-            latents: floats("start_z"),
+            network: Network {
+                params: params(&fixture, "start", &decoder),
+                latents: floats("start_z"),
+            },
             psd: floats("psd_start"),
         };
         let options = FitOptions {
-            course: Course { iterations: 10, tolerance: 0.0, schedule: Schedule::Constant },
+            descent: Descent { iterations: 10, tolerance: 0.0, schedule: Schedule::Constant },
             rate_network: 0.05,
             rate_psd: 0.001,
             penalties: Penalties { latent: 1e-3, psd: 1e-3, network: 1e-4 },
@@ -173,11 +140,11 @@ mod tests {
             let size = norm(&mut want.iter().copied());
             (error / size).sqrt()
         };
-        assert!(apart(&at.params, &params(&fixture, "end", &decoder)) < 1e-3);
-        assert!(apart(&at.latents, &floats("end_z")) < 1e-3);
+        assert!(apart(&at.network.params, &params(&fixture, "end", &decoder)) < 1e-3);
+        assert!(apart(&at.network.latents, &floats("end_z")) < 1e-3);
         assert!(apart(&at.psd, &floats("psd_end")) < 1e-3);
         let mut workspace = decoder.workspace();
-        decoder.forward(&at.params, &at.latents, &mut workspace);
+        decoder.forward(&at.network.params, &at.network.latents, &mut workspace);
         // Four normalised layers magnify what single precision leaves in the state.
         assert!(apart(workspace.slf(), &floats("slf_end")) < 1e-2);
     }

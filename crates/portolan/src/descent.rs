@@ -1,0 +1,147 @@
+//! How a descent runs: how its rates fall, when it stops, and what it says when it diverges.
+
+use thiserror::Error;
+
+use crate::error::EstimateError;
+use crate::progress::Progress;
+
+/// How the learning rates go from the first iteration to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// As given, throughout: the paper's.
+    Constant,
+    /// Half a cosine down to a hundredth.
+    Cosine,
+}
+
+impl Schedule {
+    /// What the rates are multiplied by at an iteration, counted from 0.
+    pub fn factor(self, iteration: usize, iterations: usize) -> f64 {
+        match self {
+            Schedule::Constant => 1.0,
+            Schedule::Cosine => {
+                let t = iteration as f64 / iterations.max(1) as f64;
+                0.01 + 0.99 * 0.5 * (1.0 + (std::f64::consts::PI * t).cos())
+            }
+        }
+    }
+}
+
+/// Iterations in a row that must change little before a descent stops early.
+pub const CALM: usize = 5;
+
+/// The plan of a descent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Descent {
+    pub iterations: usize,
+    /// Stop once the relative change of the loss was below this [`CALM`] times in a row; 0 = never.
+    pub tolerance: f64,
+    pub schedule: Schedule,
+}
+
+/// The loss was not a finite number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the fit diverged at iteration {iteration}")]
+pub struct Diverged {
+    /// Counted from 0.
+    pub iteration: usize,
+}
+
+/// Why a descent did not run to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Halt {
+    Cancelled,
+    Diverged(Diverged),
+}
+
+impl Halt {
+    /// What the user reads; `rates` are the options to lower where the fit diverged.
+    pub(crate) fn explained(self, rates: &str) -> EstimateError {
+        match self {
+            Halt::Cancelled => EstimateError::Cancelled,
+            Halt::Diverged(diverged) => {
+                EstimateError::Numerical(format!("{diverged}: lower {rates}"))
+            }
+        }
+    }
+}
+
+impl Descent {
+    /// Evaluates the loss and takes a step, with the factor of the learning rates, until the
+    /// descent is over; returns the loss before every step.
+    pub(crate) fn run<T>(
+        &self,
+        progress: &Progress<'_>,
+        state: &mut T,
+        mut evaluate: impl FnMut(&mut T) -> f64,
+        mut step: impl FnMut(&mut T, f64),
+    ) -> Result<Vec<f64>, Halt> {
+        let mut trace: Vec<f64> = Vec::with_capacity(self.iterations);
+        let mut calm = 0;
+        for iteration in 0..self.iterations {
+            progress.report(iteration, self.iterations).map_err(|_| Halt::Cancelled)?;
+            let loss = evaluate(state);
+            if !loss.is_finite() {
+                return Err(Halt::Diverged(Diverged { iteration }));
+            }
+            let change =
+                trace.last().map_or(f64::INFINITY, |last| (last - loss).abs() / last.abs());
+            calm = if change < self.tolerance { calm + 1 } else { 0 };
+            trace.push(loss);
+            if calm >= CALM {
+                break;
+            }
+            step(state, self.schedule.factor(iteration, self.iterations));
+        }
+        Ok(trace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn descent(iterations: usize, tolerance: f64) -> Descent {
+        Descent { iterations, tolerance, schedule: Schedule::Cosine }
+    }
+
+    #[test]
+    fn rates_fall_to_a_hundredth() {
+        assert_eq!(Schedule::Cosine.factor(0, 10), 1.0);
+        assert!((Schedule::Cosine.factor(5, 10) - 0.505).abs() < 1e-12);
+        assert!((Schedule::Cosine.factor(10, 10) - 0.01).abs() < 1e-12);
+        assert_eq!(Schedule::Constant.factor(7, 10), 1.0);
+    }
+
+    #[test]
+    fn it_stops_when_calm_and_says_where_it_diverged() {
+        let silent = Progress::silent();
+        let run = |tolerance: f64, losses: &[f64]| {
+            let mut at = 0;
+            descent(losses.len(), tolerance).run(
+                &silent,
+                &mut at,
+                |at| losses[*at],
+                |at, _| *at += 1,
+            )
+        };
+        let losses = [9.0, 8.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 3.0, 2.0];
+        assert_eq!(run(0.0, &losses).unwrap(), losses);
+        assert_eq!(run(1e-3, &losses).unwrap(), losses[..8]);
+        let diverged = run(0.0, &[1.0, 2.0, f64::INFINITY, 1.0]).unwrap_err();
+        assert_eq!(diverged, Halt::Diverged(Diverged { iteration: 2 }));
+        assert_eq!(
+            diverged.explained("lr").to_string(),
+            "the fit diverged at iteration 2: lower lr"
+        );
+    }
+
+    #[test]
+    fn it_can_be_cancelled() {
+        let until = |done: f64| done < 0.5;
+        let mut steps = 0;
+        let halt =
+            descent(10, 0.0).run(&Progress::new(&until), &mut steps, |_| 1.0, |n, _| *n += 1);
+        assert_eq!((halt, steps), (Err(Halt::Cancelled), 5));
+    }
+}

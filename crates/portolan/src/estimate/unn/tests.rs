@@ -1,0 +1,155 @@
+//! The seam to the engine: what `unn` asks of it, and what it makes of the answers.
+
+use std::sync::Mutex;
+
+use super::*;
+use crate::engine::{CpuEngine, EngineError};
+use crate::estimate::{Emitters, method};
+use crate::fixture::{self, Estimate};
+use crate::sense::{Layout, Quantising, Sensing, sense};
+use crate::simulate::{Scenario, simulate};
+
+/// Writes down what it is asked and lets the processor do it.
+#[derive(Debug, Default)]
+struct Recorder {
+    calls: Mutex<Vec<String>>,
+}
+
+impl Recorder {
+    fn note(&self, what: &str, decoder: &Decoder, maps: usize, iterations: usize) {
+        let (rows, cols, emitters) = (decoder.rows(), decoder.cols(), decoder.emitters());
+        let call = format!(
+            "{what} {maps} of {rows} x {cols}, {emitters} emitters, {iterations} iterations"
+        );
+        self.calls.lock().unwrap().push(call);
+    }
+}
+
+impl Engine for Recorder {
+    fn name(&self) -> &str {
+        "recorder"
+    }
+
+    fn fit(
+        &self,
+        decoder: &Decoder,
+        problems: &[FitProblem<'_>],
+        options: &FitOptions,
+        progress: &Progress<'_>,
+    ) -> Outcomes<Unknowns> {
+        self.note("fit", decoder, problems.len(), options.descent.iterations);
+        CpuEngine.fit(decoder, problems, options, progress)
+    }
+
+    fn imitate(
+        &self,
+        decoder: &Decoder,
+        problems: &[ImitationProblem<'_>],
+        options: &ImitationOptions,
+        progress: &Progress<'_>,
+    ) -> Outcomes<Network> {
+        self.note("imitate", decoder, problems.len(), options.descent.iterations);
+        CpuEngine.imitate(decoder, problems, options, progress)
+    }
+}
+
+/// Answers every start with itself; the fits as it was told.
+#[derive(Debug)]
+struct Canned(fn(&Unknowns) -> Outcomes<Unknowns>);
+
+impl Engine for Canned {
+    fn name(&self) -> &str {
+        "canned"
+    }
+
+    fn fit(
+        &self,
+        _: &Decoder,
+        problems: &[FitProblem<'_>],
+        _: &FitOptions,
+        _: &Progress<'_>,
+    ) -> Outcomes<Unknowns> {
+        (self.0)(problems[0].start)
+    }
+
+    fn imitate(
+        &self,
+        _: &Decoder,
+        problems: &[ImitationProblem<'_>],
+        _: &ImitationOptions,
+        _: &Progress<'_>,
+    ) -> Outcomes<Network> {
+        let kept =
+            |problem: &ImitationProblem<'_>| Descended { at: problem.start.clone(), trace: vec![] };
+        Ok(problems.iter().map(|problem| Ok(kept(problem))).collect())
+    }
+}
+
+fn readings(quantised: bool) -> Readings {
+    let scenario = Scenario::new(Grid::new(24, 20, 1.0).unwrap());
+    let truth = simulate(&Scenario { bands: 12, emitters: 2, seed: 3, ..scenario }).unwrap();
+    let quantising = quantised.then_some(Quantising { bits: 3, edges: None, sigma: 0.3 });
+    let exact = Sensing::exact(Layout::Count(70), 5);
+    sense(&truth, &Sensing { quantising, gaps: 0.1, ..exact }).unwrap()
+}
+
+fn run(
+    engine: Arc<dyn Engine>,
+    settings: &[(&str, &str)],
+    readings: &Readings,
+) -> Result<Estimate, EstimateError> {
+    let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
+    let context = Context { emitters: Emitters::Count(2), seed: 1, ..Context::default() };
+    let unn = method("unn")?.build_on(engine, settings)?;
+    fixture::estimate(&*unn, readings, &context)
+}
+
+const QUICK: [(&str, &str); 2] = [("iterations", "20"), ("start_iterations", "30")];
+
+#[test]
+fn every_iteration_goes_through_the_engine() {
+    for quantised in [false, true] {
+        let readings = readings(quantised);
+        let recorder = Arc::new(Recorder::default());
+        let recorded = run(recorder.clone(), &QUICK, &readings).unwrap();
+        let calls = recorder.calls.lock().unwrap();
+        let size = "1 of 24 x 20, 2 emitters";
+        let expected =
+            [("imitate", 30), ("fit", 20)].map(|(w, n)| format!("{w} {size}, {n} iterations"));
+        assert_eq!(*calls, expected);
+        let plain = run(Arc::new(CpuEngine), &QUICK, &readings).unwrap();
+        assert_eq!(recorded.map, plain.map);
+        assert_eq!(recorded.loss_trace, plain.loss_trace);
+    }
+}
+
+#[test]
+fn what_the_engine_found_is_what_is_drawn() {
+    let silenced: Canned = Canned(|start| {
+        let mut at = start.clone();
+        at.psd[12..].fill(0.0);
+        Ok(vec![Ok(Descended { at, trace: vec![42.0, 41.0] })])
+    });
+    let estimate = run(Arc::new(silenced), &QUICK, &readings(false)).unwrap();
+    assert_eq!((estimate.loss, estimate.iterations), (Some(41.0), 2));
+    assert_eq!(estimate.loss_trace, [42.0, 41.0]);
+    let psd = &estimate.map.factors().unwrap().psd;
+    assert!(psd.row(0).sum() > 0.0 && psd.row(1).sum() == 0.0, "{psd}");
+}
+
+#[test]
+fn a_refusal_is_an_error_that_names_the_engine() {
+    let refuse = Canned(|_| {
+        let reason = "kernels of 3 x 3 only".into();
+        Err(EngineError::Refused { engine: "canned".into(), reason })
+    });
+    let error = run(Arc::new(refuse), &QUICK, &readings(false)).unwrap_err();
+    assert!(matches!(error, EstimateError::Engine(EngineError::Refused { .. })));
+    assert!(error.to_string().contains("canned cannot do this fit: kernels of 3 x 3"), "{error}");
+    let cancelled =
+        run(Arc::new(Canned(|_| Err(EngineError::Cancelled))), &QUICK, &readings(false));
+    assert_eq!(cancelled.unwrap_err(), EstimateError::Cancelled);
+    let diverged = Canned(|_| Ok(vec![Err(Diverged { iteration: 7 })]));
+    let error = run(Arc::new(diverged), &QUICK, &readings(false)).unwrap_err().to_string();
+    assert_eq!(error, "the fit diverged at iteration 7: lower lr_network or lr_psd");
+}

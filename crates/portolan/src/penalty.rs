@@ -1,0 +1,23 @@
+//! Squared norms of flat slices, as penalties beside a misfit.
+
+/// Adds the gradient of weight * |values|^2 and returns that penalty.
+pub(crate) fn add_penalty(weight: f64, values: &[f32], gradient: &mut [f32]) -> f64 {
+    let (mut sum, twice) = (0.0f64, (2.0 * weight) as f32);
+    for (value, gradient) in values.iter().zip(gradient) {
+        sum += f64::from(value * value);
+        *gradient += twice * value;
+    }
+    weight * sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gradient_is_added_to_what_is_there() {
+        let mut gradient = [1.0, 0.0];
+        assert_eq!(add_penalty(0.5, &[3.0, -4.0], &mut gradient), 12.5);
+        assert_eq!(gradient, [4.0, -4.0]);
+    }
+}

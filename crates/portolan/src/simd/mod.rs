@@ -1,0 +1,137 @@
+//! Vectors of single precision: loads and stores, functions of numbers, and room aligned for them.
+//!
+//! Every function here and in the kernels must end up inside the one that
+//! [`fearless_simd::dispatch`] compiles for the processor's instructions, closures included:
+//! whatever is not inlined is compiled for the baseline and calls each instruction as a function.
+
+mod buffer;
+
+pub(crate) use buffer::Buffer;
+
+use fearless_simd::prelude::*;
+
+/// The widest vectors hold this many numbers: rows are padded to multiples of it.
+pub(crate) const LANES: usize = 16;
+
+/// A number of entries rounded up to whole vectors.
+pub(crate) fn padded(entries: usize) -> usize {
+    entries.next_multiple_of(LANES)
+}
+
+#[inline(always)]
+pub(crate) fn load<S: Simd>(simd: S, from: &[f32], at: usize) -> S::f32s {
+    S::f32s::from_slice(simd, &from[at..at + S::f32s::LEN])
+}
+
+#[inline(always)]
+pub(crate) fn store<S: Simd>(value: S::f32s, to: &mut [f32], at: usize) {
+    value.store_slice(&mut to[at..at + S::f32s::LEN]);
+}
+
+#[inline(always)]
+pub(crate) fn splat<S: Simd>(simd: S, value: f32) -> S::f32s {
+    S::f32s::splat(simd, value)
+}
+
+/// Copies whole vectors; fewer numbers than fill one at the end are left out.
+#[inline(always)]
+pub(crate) fn copy<S: Simd>(simd: S, from: &[f32], to: &mut [f32]) {
+    let n = S::f32s::LEN;
+    for (from, to) in from.chunks_exact(n).zip(to.chunks_exact_mut(n)) {
+        store::<S>(load(simd, from, 0), to, 0);
+    }
+}
+
+/// exp(x), relative error below 2e-7; x is held within (-87.3, 88.3).
+#[inline(always)]
+pub(crate) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let splat = |value: f32| S::f32s::splat(simd, value);
+    let x = x.max(splat(-87.3)).min(splat(88.3));
+    let whole = (x * splat(std::f32::consts::LOG2_E)).round_ties_even();
+    // ln 2 in two parts, so that the first product is exact.
+    let r = whole.mul_add(splat(-0.693_359_4), x);
+    let r = whole.mul_add(splat(2.121_944_4e-4), r);
+    let mut p = splat(1.987_569_1e-4);
+    for c in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
+        p = p.mul_add(r, splat(c));
+    }
+    let p = (p * r).mul_add(r, r) + splat(1.0);
+    let power: S::i32s = whole.to_int();
+    p * ((power + 127) << 23).bitcast::<S::f32s>()
+}
+
+/// Natural logarithm of a positive normal number to about 1e-7, in operations that vectorise: the
+/// exponent taken off, a minimax polynomial for the mantissa in [sqrt(1/2), sqrt(2)) (coefficients
+/// of the Cephes library's single-precision logarithm).
+#[inline(always)]
+pub(crate) fn ln(x: f32) -> f32 {
+    // Bits of sqrt(1/2): the mantissa is split there so that the polynomial is centred on 1.
+    const HALF_ROOT: i32 = 0x3f35_04f3;
+    let bits = x.to_bits() as i32;
+    let exponent = (bits - HALF_ROOT) >> 23;
+    let mantissa = f32::from_bits((bits - (exponent << 23)) as u32);
+    let (e, m) = (exponent as f32, mantissa - 1.0);
+    let mut p = 7.037_683_6e-2f32;
+    for c in [
+        -1.151_461e-1f32,
+        1.167_699_9e-1,
+        -1.242_014_1e-1,
+        1.424_932_3e-1,
+        -1.666_805_8e-1,
+        2.000_071_5e-1,
+        -2.499_999_4e-1,
+        3.333_333e-1,
+    ] {
+        p = p * m + c;
+    }
+    let square = m * m;
+    let tail = p * m * square - 0.5 * square;
+    // ln 2 in two parts, so that the large one is exact.
+    (e * -2.121_944_4e-4 + tail) + m + e * 0.693_359_4
+}
+
+#[cfg(test)]
+mod tests {
+    use fearless_simd::{Level, dispatch};
+
+    use super::*;
+
+    #[test]
+    fn the_logarithm_is_good_to_single_precision() {
+        let mut x = 1.3e-30f32;
+        while x < 1e30 {
+            let (got, want) = (f64::from(ln(x)), f64::from(x).ln());
+            assert!((got - want).abs() < 2e-7 * want.abs().max(1.0), "{x}: {got} {want}");
+            x *= 1.37;
+        }
+        assert_eq!(ln(1.0), 0.0);
+    }
+
+    #[test]
+    fn the_exponential_is_good_to_single_precision() {
+        let at: Vec<f32> = (-870..880).map(|x| x as f32 / 10.0 + 0.013).collect();
+        let mut found = at.clone();
+        dispatch!(Level::new(), simd => exp_all(simd, &mut found));
+        for (x, got) in at.iter().zip(found) {
+            let (got, want) = (f64::from(got), f64::from(*x).exp());
+            assert!((got - want).abs() < 2e-7 * want, "{x}: {got} {want}");
+        }
+    }
+
+    #[inline(always)]
+    fn exp_all<S: Simd>(simd: S, values: &mut [f32]) {
+        for value in values {
+            *value = exp(simd, splat(simd, *value))[0];
+        }
+    }
+
+    #[test]
+    fn buffers_begin_on_a_cache_line() {
+        for (len, guard) in [(0, 0), (5, 3), (160, 16)] {
+            let buffer = Buffer::new(len, guard);
+            let (all, first) = buffer.with_guards();
+            assert!(first >= guard && all.len() >= first + len + guard);
+            assert_eq!((buffer.len(), buffer.as_ptr().addr() % (4 * LANES)), (len, 0));
+        }
+    }
+}

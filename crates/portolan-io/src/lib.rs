@@ -38,6 +38,7 @@ pub use error::{IoError, Result};
 pub use field::{Field, FieldData};
 pub use format::{Format, read, read_map, read_readings, write_map, write_readings};
 pub use map_writer::{Element, MapLayout, MapWriter};
+pub use memory::available as free_memory;
 pub use options::{Content, Loaded, ReadOptions, Unit, WriteOptions};
 pub use output::{
     abandon_writes, check_output, check_output_is_not_input, try_abandon_writes, write_bytes,

@@ -30,7 +30,7 @@ fn compare(what: &str, bytes: u64, free: Option<u64>, advice: &str) -> Check<()>
 }
 
 /// Bytes that can still be allocated; `None` where the system does not say.
-pub(crate) fn available() -> Option<u64> {
+pub fn available() -> Option<u64> {
     [free_memory(), group_leaves(), address_space_leaves()].into_iter().flatten().min()
 }
 

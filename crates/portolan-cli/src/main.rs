@@ -20,11 +20,13 @@ use output::say;
 static ALLOCATOR: memory::Allocator = memory::Allocator;
 
 fn main() -> ExitCode {
-    watch::listen_for_interrupts();
-    let outcome = match Cli::try_parse() {
-        Ok(cli) => run(cli.command),
-        Err(error) => refuse(&error),
-    };
+    let outcome = memory::check_room().and_then(|()| {
+        watch::listen_for_interrupts();
+        match Cli::try_parse() {
+            Ok(cli) => run(cli.command),
+            Err(error) => refuse(&error),
+        }
+    });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

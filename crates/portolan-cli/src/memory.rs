@@ -6,6 +6,30 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::failure::Failure;
+
+/// What the command needs to start: with less, the threads' own beginnings fail, and not quietly.
+const TO_START: u64 = 8 << 20;
+
+/// What a thread takes: its stack, a second one for signals, its queue.
+const PER_THREAD: u64 = 3 << 20;
+
+/// Fails where there is too little memory to start with.
+pub fn check_room() -> Result<(), Failure> {
+    match portolan_io::free_memory() {
+        Some(free) if free < TO_START => Err(Failure::Run(format!(
+            "out of memory: {free} bytes are free, {TO_START} are needed to start"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// How many threads there is memory for.
+pub fn room_for_threads() -> usize {
+    let free = portolan_io::free_memory().unwrap_or(u64::MAX);
+    usize::try_from(free.saturating_sub(TO_START) / PER_THREAD).unwrap_or(usize::MAX)
+}
+
 /// The system's allocator, which ends the command where it has nothing left.
 pub struct Allocator;
 

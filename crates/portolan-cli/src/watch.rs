@@ -9,6 +9,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use portolan::Progress;
 
 use crate::failure::Failure;
+use crate::memory::room_for_threads;
 use crate::output::say;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -97,7 +98,7 @@ pub fn set_threads(threads: Option<usize>) -> Result<(), Failure> {
         return Ok(());
     }
     let asked = threads.unwrap_or_else(default_threads);
-    let there = threads_to_be_had(asked);
+    let there = threads_to_be_had(asked.min(room_for_threads()));
     if there == 0 {
         return Err(Failure::Run("no thread can be started: memory or processes are short".into()));
     }

@@ -31,7 +31,7 @@ fn storage(field: &Field<'_>) -> (u32, u32, usize) {
         FieldData::Real(_) | FieldData::Whole(_) => (6, 9, 8),
         FieldData::Real32(_) => (7, 7, 4),
         FieldData::Byte(_) | FieldData::Truth(_) => (9, 2, 1),
-        FieldData::Text(_) => (4, 4, 2),
+        FieldData::Text(_) => (4, 17, 2),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use portolan::{EstimateError, Grid, Model, RadioMap, Scale};
 use portolan_io::{
-    Element, Format, IoError, MapFields, MapLayout, MapWriter, WriteOptions, available_memory,
+    Element, Format, IoError, MapFields, MapLayout, MapWriter, WriteOptions, free_memory,
     map_fields, write_map,
 };
 
@@ -35,7 +35,7 @@ pub fn write_drawing(drawing: &Drawing<'_>) -> Result<Vec<String>, Failure> {
     let Drawing { model, grid, bands, output, force, .. } = *drawing;
     let cells = grid.rows() as u64 * grid.cols() as u64;
     let entries = cells.saturating_mul(bands.len() as u64);
-    let short = available_memory().is_some_and(|free| entries * BYTES_AT_ONCE > free / 2);
+    let short = free_memory().is_some_and(|free| entries * BYTES_AT_ONCE > free / 2);
     if entries <= MOST_AT_ONCE && !short {
         let map = watched("drawing", |progress| model.map(grid, progress))?;
         let map = some_bands(map, bands)?;

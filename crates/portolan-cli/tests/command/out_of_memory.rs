@@ -22,7 +22,7 @@ fn squeezed(desk: &Desk, args: &str, output: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let before: Vec<String> = desk.files().into_keys().collect();
     for step in 0..14 {
-        let kilobytes = (40_000.0 * 1.35f64.powi(step)) as usize;
+        let kilobytes = (24_000.0 * 1.4f64.powi(step)) as usize;
         let said = limited(desk, kilobytes, args);
         let context = format!("{args} in {kilobytes} kB: {:?} {}", said.code, said.stderr);
         assert!(matches!(said.code, Some(0..=2)), "{context}");
@@ -49,8 +49,8 @@ fn running_out_of_memory_is_told_in_one_line() {
 #[test]
 fn threads_that_run_out_of_memory_end_the_command() {
     let desk = Desk::new();
-    desk.ok("simulate -o truth.npz --grid 200x200 --bands 4 --emitters 2 --factored");
-    desk.ok("sense truth.npz -o readings.npz --count 1500");
+    desk.ok("simulate -o truth.npz --grid 100x100 --bands 2 --emitters 2 --factored");
+    desk.ok("sense truth.npz -o readings.npz --count 900");
     let args = "estimate readings.npz -o map.npz --method kriging --threads 4";
     assert!(!squeezed(&desk, args, "map.npz").is_empty());
 }

@@ -161,7 +161,7 @@ impl Method for Oracle {
         let canvas = Canvas::new(sites.to_vec(), fields, None)?;
         let unsure = Array2::zeros(factors.psd.dim());
         let noise = vec![0.0; readings.bands()];
-        let fitted = EmitterFields::new(canvas, factors.psd.clone(), unsure, noise);
+        let fitted = EmitterFields::new(canvas, factors.psd.clone(), unsure, noise, 1.0);
         let mut model = Model::new(readings, fitted).with_emitters(emitters);
         let shadow_db = DB_PER_LN * sill.sqrt();
         let found = [("decorrelation_m", decorrelation_m), ("shadow_db", shadow_db)];

@@ -15,11 +15,11 @@ mod trend;
 
 pub(crate) use covariance::Correlation;
 pub use covariance::{Covariance, Family};
-pub(crate) use neighbours::{Neighbourhood, Neighbours};
+pub(crate) use neighbours::{Neighbourhood, Neighbours, clustered};
 pub(crate) use nelder_mead::minimise;
 pub use regression::NuggetRole;
 pub(crate) use regression::{Kriged, Regression};
 pub use restricted::Fixed;
-pub(crate) use restricted::{Sample, fit};
+pub(crate) use restricted::{MOST_SENSORS, Sample, fit};
 pub use trend::Trend;
 pub(crate) use trend::TrendFrame;

@@ -170,6 +170,30 @@ impl Neighbours {
     }
 }
 
+/// Sensors of a cluster.
+const CLUSTER: usize = 16;
+
+/// At most `most` sensors, in clusters of neighbours whose centres are spread over the sensors'
+/// order: a law must be fitted at the distances that predictions reach across, not only at longer
+/// ones.
+pub(crate) fn clustered(sites: &[Site], most: usize) -> Vec<usize> {
+    if sites.len() <= most {
+        return (0..sites.len()).collect();
+    }
+    let index = Neighbours::new(sites);
+    let clusters = (most / CLUSTER).max(1);
+    let mut kept = Vec::with_capacity(most);
+    let mut near = Vec::new();
+    for i in 0..clusters {
+        let centre = sites[(2 * i + 1) * sites.len() / (2 * clusters)];
+        index.nearest(centre, CLUSTER, &mut near);
+        kept.extend(near.iter().map(|(_, sensor)| *sensor));
+    }
+    kept.sort_unstable();
+    kept.dedup();
+    kept
+}
+
 /// Squares are halved at most this often.
 const DEEPEST: usize = 40;
 
@@ -177,6 +201,20 @@ const DEEPEST: usize = 40;
 pub(crate) struct Neighbourhood {
     pub sensors: Vec<usize>,
     pub places: Vec<usize>,
+}
+
+impl Neighbourhood {
+    /// The same in parts of at most so many places.
+    pub fn split(self, most: usize) -> Vec<Neighbourhood> {
+        if self.places.len() <= most {
+            return vec![self];
+        }
+        let part = |places: &[usize]| Neighbourhood {
+            sensors: self.sensors.clone(),
+            places: places.to_vec(),
+        };
+        self.places.chunks(most).map(part).collect()
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -262,6 +300,24 @@ mod tests {
         let groups = index.neighbourhoods(&sites, 12, 0.3);
         assert!(groups.len() > 20, "{}", groups.len());
         assert!(groups.iter().all(|g| g.places.iter().all(|p| g.sensors.contains(p))));
+    }
+
+    #[test]
+    fn clusters_are_neighbours_all_over_the_survey() {
+        let sites: Vec<Site> =
+            (0..2500).map(|i| Site::new(f64::from(i % 50), f64::from(i / 50))).collect();
+        let kept = clustered(&sites, 128);
+        assert!((100..=128).contains(&kept.len()), "{}", kept.len());
+        let some: Vec<Site> = kept.iter().map(|&i| sites[i]).collect();
+        let region = Region::around(&some).unwrap();
+        assert!(region.height_m() > 40.0);
+        let index = Neighbours::new(&some);
+        let mut near = Vec::new();
+        for site in &some {
+            index.nearest(*site, 2, &mut near);
+            assert!(near[1].0 < 1.1);
+        }
+        assert_eq!(clustered(&sites, 5000).len(), 2500);
     }
 
     #[test]

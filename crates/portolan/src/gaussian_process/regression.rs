@@ -18,6 +18,9 @@ pub enum NuggetRole {
     Field,
 }
 
+/// Readings from which a quantile is taken rather than a mean.
+const LEAST_QUANTILE: usize = 20;
+
 /// A fitted process, ready to predict. Works in units of the sill: predictions do not depend on it.
 pub(crate) struct Regression {
     sites: Vec<Site>,
@@ -37,8 +40,8 @@ pub(crate) struct Regression {
     weights: Mat<f64>,
     /// Trend terms x bands.
     beta: Mat<f64>,
-    /// Per band: (Y - F beta)^T K^-1 (Y - F beta).
-    quadratic: Vec<f64>,
+    /// L^-1 (Y - F beta): what every reading adds to those before it, of the sill's variance.
+    innovations: Mat<f64>,
 }
 
 /// Prediction at some places: mean (places x bands) and variance in units of the sill.
@@ -91,8 +94,7 @@ impl Regression {
         gram.half_solve(beta.as_mut());
         gram.other_half_solve(beta.as_mut());
         add_product(half_values.as_mut(), half_trend.as_ref(), beta.as_ref(), -1.0);
-        let quadratic =
-            (0..half_values.ncols()).map(|k| half_values.col(k).squared_norm_l2()).collect();
+        let innovations = half_values.clone();
         cholesky.other_half_solve(half_values.as_mut());
         Ok(Self {
             sites,
@@ -106,7 +108,7 @@ impl Regression {
             gram,
             weights: half_values,
             beta,
-            quadratic,
+            innovations,
         })
     }
 
@@ -115,10 +117,23 @@ impl Regression {
         self.sites.len() as f64 - self.frame.trend.terms() as f64
     }
 
-    /// Per band: the squared residuals in units of the sill; their mean over
-    /// [`Regression::freedom`] estimates the sill.
-    pub fn quadratic(&self) -> &[f64] {
-        &self.quadratic
+    /// The sill of every band that puts nine of ten innovations inside the 90 % interval: the few
+    /// sensors beside an emitter must not decide for all. None where there is nothing to judge by.
+    pub fn sills(&self) -> Option<Vec<f64>> {
+        let n = self.sites.len();
+        let scale = n as f64 / self.freedom();
+        (self.freedom() >= 1.0).then(|| {
+            let of = |column: faer::ColRef<'_, f64>| {
+                let mut squares: Vec<f64> = column.iter().map(|e| e * e).collect();
+                if n < LEAST_QUANTILE {
+                    return scale * squares.iter().sum::<f64>() / n as f64;
+                }
+                let at = (0.9 * n as f64) as usize;
+                let (_, square, _) = squares.select_nth_unstable_by(at, f64::total_cmp);
+                scale * *square / (1.645 * 1.645)
+            };
+            self.innovations.col_iter().map(of).collect()
+        })
     }
 
     /// Every sensor's value as the others predict it, sensors x bands: the reading less

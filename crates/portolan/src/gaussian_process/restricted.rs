@@ -7,7 +7,7 @@
 use faer::Mat;
 
 use super::nelder_mead::minimise;
-use super::{Correlation, Covariance, Family, Neighbours, Trend, TrendFrame};
+use super::{Correlation, Covariance, Family, Neighbours, Trend, TrendFrame, clustered};
 use crate::error::EstimateError;
 use crate::linalg::{Cholesky, add_product, product};
 use crate::progress::Progress;
@@ -36,8 +36,8 @@ pub(crate) struct Sample {
     pub stated: Vec<f64>,
 }
 
-/// The most sensors whose likelihood is evaluated; more are thinned evenly.
-const MOST_SENSORS: usize = 640;
+/// The most sensors whose likelihood is evaluated; of more, clusters of neighbours.
+pub(crate) const MOST_SENSORS: usize = 640;
 /// Sensors in the coarse search that finds the start.
 const COARSE_SENSORS: usize = 128;
 const RATIO_BOUNDS: (f64, f64) = (1e-6, 1e2);
@@ -70,7 +70,7 @@ pub(crate) fn fit(
     let stated = samples.iter().any(|s| s.stated.iter().any(|v| *v > 0.0));
     let search = Search { family, trend, fixed, usual, spread, extent, reach, stated };
     let coarse: Vec<Sample> = samples.iter().map(|s| s.thinned_to(COARSE_SENSORS)).collect();
-    let fine: Vec<Sample> = samples.iter().map(Sample::thinned).collect();
+    let fine: Vec<Sample> = samples.iter().map(|s| s.thinned_to(MOST_SENSORS)).collect();
 
     let start = search.coarse_start(&coarse, progress)?;
     if start.is_empty() {
@@ -244,19 +244,11 @@ pub(crate) struct Terms {
 }
 
 impl Sample {
-    /// Evenly thinned to as many sensors as the likelihood is evaluated on.
-    pub fn thinned(&self) -> Sample {
-        self.thinned_to(MOST_SENSORS)
-    }
-
     fn thinned_to(&self, most: usize) -> Sample {
-        let n = self.sites.len();
-        if n <= most {
-            return self.clone();
+        match self.sites.len() <= most {
+            true => self.clone(),
+            false => self.part(&clustered(&self.sites, most)),
         }
-        let step = n as f64 / most as f64;
-        let kept: Vec<usize> = (0..most).map(|i| (i as f64 * step) as usize).collect();
-        self.part(&kept)
     }
 
     /// Some of the sensors.

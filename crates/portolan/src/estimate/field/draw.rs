@@ -151,23 +151,19 @@ impl Canvas {
             Some(count) => self.index.neighbourhoods(at, count, COARSE),
             None => self.index.neighbourhoods(at, NEAR, NEAR_COARSE),
         };
-        let parts: Vec<(&[usize], &[usize])> = groups
-            .iter()
-            .flat_map(|Neighbourhood { sensors, places }| {
-                places.chunks(BLOCK).map(move |places| (&sensors[..], places))
-            })
-            .collect();
+        let parts: Vec<Neighbourhood> =
+            groups.into_iter().flat_map(|group| group.split(BLOCK)).collect();
         let finished = AtomicUsize::new(0);
         let drawn: Vec<Vec<Vec<(f64, f64)>>> = parts
             .par_iter()
-            .map(|(near, places)| {
+            .map(|Neighbourhood { sensors: near, places }| {
                 let done = 1 + finished.fetch_add(1, Ordering::Relaxed);
                 progress.report(done, parts.len())?;
                 let sites: Vec<Site> = places.iter().map(|&p| at[p]).collect();
                 Patch::new(self, near, &sites).fields()
             })
             .collect::<Result<_, EstimateError>>()?;
-        for ((_, places), part) in parts.iter().zip(&drawn) {
+        for (Neighbourhood { places, .. }, part) in parts.iter().zip(&drawn) {
             for (r, values) in part.iter().enumerate() {
                 for (&place, (f, v)) in places.iter().zip(values) {
                     mean[[r, place]] = *f;

@@ -173,15 +173,14 @@ impl Field {
         if sensors <= scale::FITTED {
             let targets = Targets::new(readings);
             let (fit, rounds) = self.run(readings, &targets, emitters, context, progress)?;
-            return finish(readings, &fit, &fit.emitters, neighbours, rounds);
+            return finish(readings, &fit, neighbours, rounds);
         }
         let some = scale::some(sensors);
         let part = readings.subset(&some)?;
         let part_targets = Targets::new(&part);
         let (fit, rounds) =
             self.run(&part, &part_targets, emitters, context, &progress.part(0.0..0.7))?;
-        let canvas = canvas(&fit, &fit.emitters, None)?;
-        let fields = canvas.fields(readings.sites(), &progress.part(0.7..1.0))?;
+        let fields = canvas(&fit, None)?.fields(readings.sites(), &progress.part(0.7..1.0))?;
         let targets = Targets::new(readings);
         let logs = scale::everywhere(&fit, &fields, &targets, &some);
         let mut whole = FieldFit {
@@ -195,18 +194,21 @@ impl Field {
         };
         let found = targets.linearised(&whole.logs, &whole.psd, whole.noise);
         let honest = whole.honest_all(&found);
-        if neighbours.is_none() {
-            let places = fit.emitters.into_iter().map(|e| e.places).collect();
-            whole.condition(honest, places)?;
-            return finish(readings, &whole, &whole.emitters, None, rounds);
-        }
-        let emitters: Vec<Emitter> = fit
+        whole.emitters = fit
             .emitters
             .into_iter()
             .zip(honest)
             .map(|(e, pseudo)| Emitter { pseudo, ..e })
             .collect();
-        finish(readings, &whole, &emitters, neighbours, rounds)
+        if whole.exact {
+            whole.settle();
+        }
+        if neighbours.is_none() {
+            let emitters = std::mem::take(&mut whole.emitters);
+            let (pseudo, places) = emitters.into_iter().map(|e| (e.pseudo, e.places)).unzip();
+            whole.condition(pseudo, places)?;
+        }
+        finish(readings, &whole, neighbours, rounds)
     }
 
     fn run<'a>(
@@ -332,12 +334,9 @@ fn carry_over(
 }
 
 /// The fitted emitters, ready to be drawn.
-fn canvas(
-    fit: &FieldFit<'_>,
-    emitters: &[Emitter],
-    neighbours: Option<usize>,
-) -> Result<Canvas, EstimateError> {
-    let fields = emitters
+fn canvas(fit: &FieldFit<'_>, neighbours: Option<usize>) -> Result<Canvas, EstimateError> {
+    let fields = fit
+        .emitters
         .iter()
         .map(|e| EmitterField {
             law: fit.law,
@@ -355,11 +354,13 @@ fn canvas(
 fn finish(
     readings: &Readings,
     fit: &FieldFit<'_>,
-    emitters: &[Emitter],
     neighbours: Option<usize>,
     rounds: usize,
 ) -> Result<Model, EstimateError> {
-    let canvas = canvas(fit, emitters, neighbours)?;
+    let emitters = &fit.emitters;
+    let canvas = canvas(fit, neighbours)?;
+    // That law and factors are themselves estimated shows in what neighbours say of each other.
+    let widening = if fit.exact { fit.overconfidence() } else { 1.0 };
     let slf = fit.logs.mapv(f64::exp).reversed_axes();
     let shares = power_shares(&slf, &fit.psd);
     // A place stands for its square. The likeliest place alone has no standard error.
@@ -380,7 +381,7 @@ fn finish(
         .collect();
     let noise_db = noise_db(&slf, &fit.psd, fit.noise);
     let fields =
-        EmitterFields::new(canvas, fit.psd.clone(), fit.psd_variance.clone(), noise_db);
+        EmitterFields::new(canvas, fit.psd.clone(), fit.psd_variance.clone(), noise_db, widening);
     let mut model = Model::new(readings, fields).with_emitters(found);
     let report = model.report_mut();
     report.iterations = rounds;

@@ -20,6 +20,8 @@ pub(in crate::estimate) struct EmitterFields {
     psd_variance: Array2<f64>,
     /// Standard deviation of a reading's own noise in dB, per band.
     noise_db: Vec<f64>,
+    /// What the fields' variances are multiplied by.
+    widening: f64,
 }
 
 impl EmitterFields {
@@ -28,8 +30,9 @@ impl EmitterFields {
         psd: Array2<f64>,
         psd_variance: Array2<f64>,
         noise_db: Vec<f64>,
+        widening: f64,
     ) -> Self {
-        Self { canvas, psd, psd_variance, noise_db }
+        Self { canvas, psd, psd_variance, noise_db, widening }
     }
 
     /// SLFs (emitters x places) from drawn fields.
@@ -50,7 +53,8 @@ impl EmitterFields {
         for r in 0..self.psd.nrows() {
             let part = slf[[r, place]] * self.psd[[r, band]];
             total += part;
-            sum += part * part * (fields.variance[[r, place]] + self.psd_variance[[r, band]]);
+            let variance = self.widening * fields.variance[[r, place]];
+            sum += part * part * (variance + self.psd_variance[[r, band]]);
         }
         (total, if total > 0.0 { DB_PER_LN * sum.sqrt() / total } else { 0.0 })
     }
@@ -72,7 +76,9 @@ impl EmitterFields {
         let fields =
             (0..emitters).map(|r| load_field(archive, r, sensors.len())).collect::<Result<_, _>>()?;
         let neighbours = archive.whole("neighbours")?.first().copied();
-        Ok(Self::new(Canvas::new(sensors, fields, neighbours)?, psd, psd_variance, noise_db))
+        let widening = archive.number("widening")?;
+        let canvas = Canvas::new(sensors, fields, neighbours)?;
+        Ok(Self::new(canvas, psd, psd_variance, noise_db, widening))
     }
 }
 
@@ -177,6 +183,7 @@ impl Predictor for EmitterFields {
         archive.put_matrix("psd", &self.psd);
         archive.put_matrix("psd_variance", &self.psd_variance);
         archive.put_vector("noise_db", &self.noise_db);
+        archive.put_number("widening", self.widening);
         archive.put_whole("neighbours", self.canvas.neighbours);
         for (r, field) in self.canvas.emitters.iter().enumerate() {
             let Law { reference_m, exponent, exponent_sd, level, level_sd } = field.law;

@@ -2,12 +2,17 @@
 //! the drawn field is the prior that their own readings correct, sensor by sensor. Then all sensors
 //! carry the map, each place by its nearest ones.
 
+use faer::Mat;
 use ndarray::Array2;
+use rayon::prelude::*;
 
 use super::draw::Fields;
-use super::fit::{FieldFit, LARGEST_STEP};
+use super::fit::{FieldFit, LARGEST_STEP, Pseudo};
+use super::law::Covariates;
 use super::linearised::{Noise, Targets};
+use crate::gaussian_process::Neighbours;
 use crate::linalg::Cholesky;
+use crate::site::Site;
 
 /// Sensors that the law is fitted to.
 pub(super) const FITTED: usize = 1500;
@@ -16,6 +21,15 @@ pub(super) const TOGETHER: usize = 4000;
 /// Nearest sensors of a place beyond that.
 pub(super) const NEIGHBOURS: usize = 128;
 const STEPS: usize = 8;
+/// Neighbours that a sensor's log SLFs must agree with where readings are exact, and sweeps.
+const AGREEING: usize = 24;
+const SWEEPS: usize = 3;
+/// Sensors whose neighbours' predictions are compared with their readings, about.
+const MOST_JUDGED: usize = 4000;
+/// Standard deviations of the shadowing below the trend that a log SLF starts from at least.
+const DEEP: f64 = 3.0;
+/// What exact readings leave open of a log SLF that agrees with its neighbours: a variance.
+const SETTLED: f64 = 1e-8;
 
 /// Evenly spread over the sensors' order.
 pub(super) fn some(sensors: usize) -> Vec<usize> {
@@ -31,21 +45,37 @@ pub(super) fn everywhere(
     targets: &Targets,
     fitted: &[usize],
 ) -> Array2<f64> {
-    let count = fit.psd.nrows();
-    let sensors = fields.mean.ncols();
     let prior = |n: usize, r: usize| (fields.mean[[r, n]], fields.variance[[r, n]].max(1e-6));
-    let mut logs = Array2::from_shape_fn((sensors, count), |(n, r)| prior(n, r).0);
+    let shape = (fields.mean.ncols(), fit.psd.nrows());
+    let mut logs = Array2::from_shape_fn(shape, |(n, r)| prior(n, r).0);
+    correct(&mut logs, &fit.psd, fit.noise, targets, 0, prior);
+    for (i, &n) in fitted.iter().enumerate() {
+        logs.row_mut(n).assign(&fit.logs.row(i));
+    }
+    logs
+}
+
+/// Corrects log SLFs, whose prior has a mean and a variance, by the readings.
+fn correct(
+    logs: &mut Array2<f64>,
+    psd: &Array2<f64>,
+    noise: Noise,
+    targets: &Targets,
+    first: usize,
+    prior: impl Fn(usize, usize) -> (f64, f64),
+) {
+    let count = psd.nrows();
     // Far from the solution, noise taken as small would make the steps wild.
-    for step in 0..STEPS {
+    for step in first..STEPS {
         let least = 0.3 * 0.3f64.powi(step as i32);
-        let noise = Noise { relative: fit.noise.relative.max(least), ..fit.noise };
-        let found = targets.linearised(&logs, &fit.psd, noise);
-        for n in 0..sensors {
-            let matrix = faer::Mat::from_fn(count, count, |r, q| {
+        let noise = Noise { relative: noise.relative.max(least), ..noise };
+        let found = targets.linearised(logs, psd, noise);
+        for n in 0..logs.nrows() {
+            let matrix = Mat::from_fn(count, count, |r, q| {
                 let both = found.information[(n * count + r) * count + q];
                 both + if r == q { 1.0 / prior(n, r).1 } else { 0.0 }
             });
-            let mut side = faer::Mat::from_fn(count, 1, |r, _| {
+            let mut side = Mat::from_fn(count, 1, |r, _| {
                 let (mean, variance) = prior(n, r);
                 found.slope[n * count + r] - (logs[[n, r]] - mean) / variance
             });
@@ -57,8 +87,100 @@ pub(super) fn everywhere(
             }
         }
     }
-    for (i, &n) in fitted.iter().enumerate() {
-        logs.row_mut(n).assign(&fit.logs.row(i));
+}
+
+/// A sensor's neighbours, their weights and the variance that they leave.
+type Around = (Vec<usize>, Mat<f64>, f64);
+
+impl FieldFit<'_> {
+    /// Exact readings fix the sum over emitters, not every part of it: each sensor's log SLFs are
+    /// brought to agree with its neighbours', and then are data without noise.
+    pub fn settle(&mut self) {
+        let Some((trends, around)) = self.neighbourhoods() else { return };
+        // A part that unmixing put at nothing has no logarithm to interpolate.
+        let deep = DEEP * self.shadow.sill.sqrt();
+        for ((n, r), log) in self.logs.indexed_iter_mut() {
+            *log = log.max(trends[r][n] - deep);
+        }
+        for _ in 0..SWEEPS {
+            let means = self.from_neighbours(&trends, &around);
+            let prior = |n: usize, r: usize| (means[[n, r]], around[n].2);
+            correct(&mut self.logs, &self.psd, self.noise, self.targets, STEPS / 2, prior);
+        }
+        for (r, emitter) in self.emitters.iter_mut().enumerate() {
+            emitter.pseudo = Pseudo {
+                values: self.logs.column(r).to_vec(),
+                noise: vec![SETTLED; self.sites.len()],
+            };
+        }
     }
-    logs
+
+    /// Every emitter's trend at the sensors, and the sensors' neighbours with their weights and what
+    /// they leave unknown, which are the same for every emitter. None where they cannot be solved.
+    fn neighbourhoods(&self) -> Option<(Vec<Vec<f64>>, Vec<Around>)> {
+        let (correlation, sill) = (self.correlation(), self.shadow.sill);
+        let index = Neighbours::new(self.sites);
+        let trends: Vec<Vec<f64>> = self
+            .emitters
+            .iter()
+            .map(|e| e.posterior.mean_trend(&self.law.losses(&e.places.at, self.sites)))
+            .collect();
+        let around: Option<Vec<Around>> = (0..self.sites.len())
+            .into_par_iter()
+            .map(|n| {
+                let mut near = Vec::new();
+                index.nearest(self.sites[n], AGREEING + 1, &mut near);
+                let near: Vec<usize> =
+                    near.into_iter().map(|(_, m)| m).filter(|m| *m != n).collect();
+                let sites: Vec<Site> = near.iter().map(|&m| self.sites[m]).collect();
+                let none = vec![0.0; sites.len()];
+                let known = Covariates::new(&correlation.matrix(&sites), 1.0, &none)?;
+                let mut weights = correlation.cross(&sites, &[self.sites[n]]);
+                known.cholesky.half_solve(weights.as_mut());
+                let left = sill * (1.0 - weights.col(0).squared_norm_l2()).max(1e-6);
+                known.cholesky.other_half_solve(weights.as_mut());
+                Some((near, weights, left))
+            })
+            .collect();
+        Some((trends, around?))
+    }
+
+    /// Every sensor's log SLFs as its neighbours predict them.
+    fn from_neighbours(&self, trends: &[Vec<f64>], around: &[Around]) -> Array2<f64> {
+        Array2::from_shape_fn(self.logs.dim(), |(n, r)| {
+            let (near, weights, _) = &around[n];
+            let said = near.iter().enumerate();
+            let said = said.map(|(i, &m)| weights[(i, 0)] * (self.logs[[m, r]] - trends[r][m]));
+            trends[r][n] + said.sum::<f64>()
+        })
+    }
+
+    /// By how much variances must grow for nine of ten readings to lie inside the 90 % interval of
+    /// what their neighbours predict.
+    pub fn overconfidence(&self) -> f64 {
+        let Some((trends, around)) = self.neighbourhoods() else { return 1.0 };
+        let means = self.from_neighbours(&trends, &around);
+        let (sensors, bands) = (self.sites.len(), self.psd.ncols());
+        let step = 1 + sensors / MOST_JUDGED;
+        let mut ratios = Vec::new();
+        for n in (0..sensors).step_by(step) {
+            for k in 0..bands {
+                let (mut now, mut told, mut variance) = (0.0, 0.0, 0.0);
+                for (r, psd) in self.psd.column(k).iter().enumerate() {
+                    let part = means[[n, r]].exp() * psd;
+                    now += self.logs[[n, r]].exp() * psd;
+                    told += part;
+                    variance += part * part * around[n].2;
+                }
+                let ratio = (now / told).ln().powi(2) * told * told / variance;
+                ratios.extend(Some(ratio).filter(|r| r.is_finite()));
+            }
+        }
+        if ratios.is_empty() {
+            return 1.0;
+        }
+        let at = (0.9 * ratios.len() as f64) as usize;
+        let (_, ratio, _) = ratios.select_nth_unstable_by(at, f64::total_cmp);
+        (*ratio / (1.645 * 1.645)).clamp(0.1, 10.0)
+    }
 }

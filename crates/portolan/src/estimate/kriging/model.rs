@@ -6,11 +6,12 @@ use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::super::bands::{BandData, Group};
-use super::super::interpolated::{COARSE, blocks};
+use super::super::interpolated::COARSE;
 use super::super::thin_plate::MOST_TOGETHER;
 use crate::error::EstimateError;
 use crate::gaussian_process::{
-    Covariance, Family, Kriged, Neighbourhood, Neighbours, NuggetRole, Regression, Sample, Trend,
+    Covariance, Family, Kriged, MOST_SENSORS, Neighbourhood, Neighbours, NuggetRole, Regression,
+    Sample, Trend, clustered,
 };
 use crate::link::DB_PER_LN;
 use crate::model::{Archive, Prediction, Predictor, damaged};
@@ -19,8 +20,13 @@ use crate::site::Site;
 
 /// Nearest sensors that a place looks at, where there are too many to look at all.
 const NEIGHBOURS: usize = 128;
-/// A neighbourhood's own variance counts for as much as this many sensors of the whole survey.
+/// Nearest sensors that a place's sills are judged by where it looks at all sensors, and the side of
+/// the square that shares them over their reach.
+const LOCAL: (usize, f64) = (64, 0.6);
+/// Sensors that the whole survey's sill counts for beside those of a neighbourhood.
 const SHRINKAGE: f64 = 16.0;
+/// Most places that are predicted at once.
+const BLOCK: usize = 256;
 
 /// How predictions are made, beside the covariance.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,7 +61,7 @@ struct Reach {
 }
 
 enum How {
-    Whole(Box<Regression>),
+    Whole { regression: Box<Regression>, index: Neighbours },
     Local { index: Neighbours, count: usize },
 }
 
@@ -88,56 +94,57 @@ impl KrigedBands {
     }
 
     fn reach(&self, group: &Group) -> Result<Reach, EstimateError> {
-        let count = self.recipe.neighbours_of(group.sites.len());
-        let (how, quadratic, freedom) = match count {
+        let index = Neighbours::new(&group.sites);
+        let (how, found) = match self.recipe.neighbours_of(group.sites.len()) {
             None => {
-                let regression = self.regression(&group.sample())?;
-                let (quadratic, freedom) = (regression.quadratic().to_vec(), regression.freedom());
-                (How::Whole(Box::new(regression)), quadratic, freedom)
+                let regression = Box::new(self.regression(&group.sample())?);
+                let found = regression.sills().map(|sills| (sills, regression.freedom()));
+                (How::Whole { regression, index }, found)
             }
             Some(count) => {
-                let index = Neighbours::new(&group.sites);
-                let sample = group.sample().thinned();
-                let correlation = self.covariance.correlation();
-                let sill = self.covariance.sill;
-                let terms = sample.terms(self.recipe.trend, correlation, self.ratio(), sill);
-                let (quadratic, freedom) = match terms {
-                    Some(terms) => (terms.quadratic, terms.freedom),
-                    None => (vec![0.0; group.bands.len()], 0.0),
-                };
-                (How::Local { index, count }, quadratic, freedom)
+                let kept = clustered(&group.sites, MOST_SENSORS);
+                let regression = self.regression(&group.part(&kept))?;
+                let found = regression.sills().map(|sills| (sills, regression.freedom()));
+                (How::Local { index, count }, found)
             }
         };
         let pooled = self.covariance.sill;
-        let sills = match self.recipe.sill_fixed || freedom < 1.0 {
+        let sills = match found.filter(|_| !self.recipe.sill_fixed) {
             // A single reading says nothing about how much a band varies: the other bands do.
-            true => vec![pooled; group.bands.len()],
-            false => quadratic.iter().map(|q| (q + pooled) / (freedom + 1.0)).collect(),
+            None => vec![pooled; group.bands.len()],
+            Some((sills, freedom)) => {
+                sills.iter().map(|own| (freedom * own + pooled) / (freedom + 1.0)).collect()
+            }
         };
         Ok(Reach { sills, how })
     }
 
-    /// Means (places x bands) and standard deviations of one neighbourhood's places.
-    fn local(
+    /// The sill of every band around some sensors: a field varies more in one place than in
+    /// another. What the sensors there say, with the whole survey's sill counted as some of them.
+    fn local_sills(&self, near: &Regression, sills: &[f64]) -> Vec<f64> {
+        let Some(own) = near.sills().filter(|_| !self.recipe.sill_fixed) else {
+            return sills.to_vec();
+        };
+        let weight = near.freedom() / (near.freedom() + SHRINKAGE);
+        own.iter().zip(sills).map(|(own, all)| weight * own + (1.0 - weight) * all).collect()
+    }
+
+    /// Prediction at places that share a neighbourhood, and their sills.
+    fn near(
         &self,
         group: &Group,
-        sills: &[f64],
+        reach: &Reach,
         near: &Neighbourhood,
         at: &[Site],
     ) -> Result<(Kriged, Vec<f64>), EstimateError> {
+        let local = self.regression(&group.part(&near.sensors))?;
+        let sills = self.local_sills(&local, &reach.sills);
         let sites: Vec<Site> = near.places.iter().map(|&p| at[p]).collect();
-        let regression = self.regression(&group.part(&near.sensors))?;
-        let freedom = regression.freedom();
-        let sills = match self.recipe.sill_fixed {
-            true => sills.to_vec(),
-            // A survey is not equally rough everywhere: the neighbourhood has a say.
-            false => sills
-                .iter()
-                .zip(regression.quadratic())
-                .map(|(sill, q)| (SHRINKAGE * sill + q) / (SHRINKAGE + freedom))
-                .collect(),
+        let kriged = match &reach.how {
+            How::Whole { regression, .. } => regression.predict(&sites),
+            How::Local { .. } => local.predict(&sites),
         };
-        Ok((regression.predict(&sites), sills))
+        Ok((kriged, sills))
     }
 
     pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
@@ -196,14 +203,13 @@ impl Predictor for KrigedBands {
             if asked[g].is_empty() {
                 continue;
             }
-            let Reach { sills, how } = &self.groups[g];
-            let cuts: Vec<Neighbourhood> = match how {
-                How::Whole(_) => blocks(at.len())
-                    .into_iter()
-                    .map(|cut| Neighbourhood { sensors: Vec::new(), places: cut.places })
-                    .collect(),
+            let reach = &self.groups[g];
+            let cuts = match &reach.how {
+                How::Whole { index, .. } => index.neighbourhoods(at, LOCAL.0, LOCAL.1),
                 How::Local { index, count } => index.neighbourhoods(at, *count, COARSE),
             };
+            let cuts: Vec<Neighbourhood> =
+                cuts.into_iter().flat_map(|cut| cut.split(BLOCK)).collect();
             let finished = AtomicUsize::new(0);
             let total = self.data.groups.len() * cuts.len();
             let kriged: Vec<(Kriged, Vec<f64>)> = cuts
@@ -211,13 +217,7 @@ impl Predictor for KrigedBands {
                 .map(|cut| {
                     let n = 1 + finished.fetch_add(1, Ordering::Relaxed);
                     progress.report(g * cuts.len() + n, total)?;
-                    match how {
-                        How::Whole(regression) => {
-                            let sites: Vec<Site> = cut.places.iter().map(|&p| at[p]).collect();
-                            Ok((regression.predict(&sites), sills.clone()))
-                        }
-                        How::Local { .. } => self.local(group, sills, cut, at),
-                    }
+                    self.near(group, reach, cut, at)
                 })
                 .collect::<Result<_, EstimateError>>()?;
             for (cut, (kriged, sills)) in cuts.iter().zip(&kriged) {
@@ -246,7 +246,7 @@ impl Predictor for KrigedBands {
     fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
         let mut values = Vec::with_capacity(self.groups.len());
         for (group, reach) in self.data.groups.iter().zip(&self.groups) {
-            let How::Whole(regression) = &reach.how else { return Ok(None) };
+            let How::Whole { regression, .. } = &reach.how else { return Ok(None) };
             let left = regression.leave_one_out(group.sample().values.as_ref());
             values.push(Array2::from_shape_fn(group.values.dim(), |(i, k)| left[(i, k)]));
         }

@@ -17,7 +17,7 @@ use crate::variogram::{HELD, LAGS, moments};
 const BATCH: usize = 256;
 /// Seed of the samples that fits begin from.
 const START: u64 = 4_000_037;
-/// Residual of a fit that counts as much as one standard deviation of a latent, in nepers.
+/// Residual of a fit that counts as much as one standard deviation of a latent, in ln power.
 const RESIDUAL: f64 = 0.25;
 
 pub fn latents<B: Backend>(seed: u64, count: usize, device: &B::Device) -> Tensor<B, 2> {

@@ -24,9 +24,9 @@ pub const CELLS: usize = SIDE * SIDE;
 /// Nepers between the brightest and the faintest that can be drawn; fewer than one cell in a
 /// thousand would lie lower.
 pub const SPAN: f32 = 21.0;
-/// The brightest in nepers above path loss 1 without shadowing; no cell in a million lies higher.
+/// The brightest in ln power above path loss 1 without shadowing; no cell in a million lies higher.
 const TOP: f32 = 6.0;
-/// dB per neper of power.
+/// dB per unit of ln power.
 pub const DB: f64 = 10.0 / std::f64::consts::LN_10;
 
 /// Decorrelation distances for which samplers are kept.
@@ -128,14 +128,14 @@ impl Source {
 
     /// Adds an emitter's path loss to unit shadowing.
     fn finish(&self, shadow: &Array2<f64>, settings: &Settings, out: &mut [f32]) {
-        let nepers = within(self.set.shadow_db(), settings.shadow) / DB;
+        let ln_shadow = within(self.set.shadow_db(), settings.shadow) / DB;
         let exponent = within((2.0, 2.5), settings.exponent);
         let [row, col] = [settings.row, settings.col].map(|part| SIDE as f64 * part - 0.5);
         let mean = shadow.mean().expect("a field has cells");
         for (out, ((i, j), value)) in out.iter_mut().zip(shadow.indexed_iter()) {
             let d = (i as f64 - row).hypot(j as f64 - col);
             let path = -exponent * (d / REFERENCE_DISTANCE_M).max(1.0).ln();
-            let ln_slf = (path + nepers * (value - mean)) as f32;
+            let ln_slf = (path + ln_shadow * (value - mean)) as f32;
             *out = (1.0 + (ln_slf - TOP) / SPAN).clamp(0.0, 1.0);
         }
     }

@@ -68,7 +68,7 @@ pub struct Trainer<B: Backend> {
     modes: Modes,
 }
 
-/// Fields in nepers and their latents, on the device.
+/// Fields in ln power and their latents, on the device.
 struct Batch<B: Backend> {
     fields: Tensor<B, 3>,
     latents: Tensor<B, 2>,

@@ -41,7 +41,7 @@ impl<B: Backend> Operator<B> {
         }
     }
 
-    /// Variogram of each field: n x 64 x 64 nepers to n x lags.
+    /// Variogram of each field: n x 64 x 64 in ln power to n x lags.
     pub fn of_each(&self, ln_slf: Tensor<B, 3>) -> Tensor<B, 2> {
         let [batch, ..] = ln_slf.dims();
         let along_rows = |x: Tensor<B, 3>| {
@@ -57,7 +57,7 @@ impl<B: Backend> Operator<B> {
     }
 }
 
-/// Variogram of one field of o-values, in square nepers, lag 1 first.
+/// Variogram of one field of o-values, in squared ln power, lag 1 first.
 fn of_field(field: &[f32]) -> [f64; LAGS] {
     std::array::from_fn(|index| {
         let lag = index + 1;

@@ -184,7 +184,6 @@ impl BandData {
     pub fn save(&self, archive: &mut Archive) {
         archive.put_number("link", self.link.map_or(f64::NAN, |link| link.offset()));
         archive.put_whole("groups", [self.groups.len()]);
-        archive.put_whole("bands", [self.bands]);
         for (g, group) in self.groups.iter().enumerate() {
             archive.put_whole(&format!("bands_{g}"), group.bands.iter().copied());
             archive.put_sites(&format!("sites_{g}"), &group.sites);

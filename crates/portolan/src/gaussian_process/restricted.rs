@@ -6,7 +6,7 @@
 
 use faer::Mat;
 
-use super::nelder_mead::minimise;
+use super::nelder_mead::{minimise, polish};
 use super::{Correlation, Covariance, Family, Neighbours, Trend, TrendFrame, clustered};
 use crate::error::EstimateError;
 use crate::linalg::{Cholesky, add_product, product};
@@ -81,12 +81,13 @@ pub(crate) fn fit(
         progress.check()?;
         Ok::<_, EstimateError>(search.objective(x, &fine))
     };
-    let (best, value) = minimise(objective, &start, &bounds, 0.7, 0.03, 80)?;
+    let (best, value) = minimise(objective, &start, &bounds, 0.7, 0.06, 60)?;
     if !value.is_finite() {
         return Err(EstimateError::Numerical(
             "no hyperparameters fit the readings: set decorrelation, sill and nugget".into(),
         ));
     }
+    let best = polish(objective, best, &bounds)?;
     Ok(search.covariance(&best, &fine))
 }
 

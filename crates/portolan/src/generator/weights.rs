@@ -58,7 +58,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(Vec<Layer>, f32), InputError> {
     let file = SafeTensors::deserialize(bytes).map_err(unusable)?;
     let span = per_output(&file, "span", 1)?[0];
     if span <= 0.0 {
-        return Err(unusable(format!("a span of {span} nepers")));
+        return Err(unusable(format!("a span of {span} in ln power")));
     }
     let count = (0..).take_while(|i| file.tensor(&format!("layer{i}.weight")).is_ok()).count();
     if !(3..=8).contains(&count) {

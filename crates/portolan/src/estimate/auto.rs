@@ -7,6 +7,7 @@
 //! from the readings alone, so that the same readings lead to the same choice on any machine.
 
 use super::emitters::start_factors;
+use super::field::Structure;
 use super::folds::spread_folds;
 use super::held_out::{Judge, Losses};
 use super::{Context, Emitters, Field, Kriging, Method, OptionSpec, Options, ThinPlate};
@@ -85,7 +86,7 @@ impl Method for Auto {
             return Ok(model);
         }
         // Found once: every fit of `field` is of the same kind.
-        let number = self.number_of_emitters(readings, context, &progress.part(0.0..0.4))?;
+        let (number, note) = self.emitters(readings, context, &progress.part(0.0..0.4))?;
         let context = &match number {
             Some(emitters) => Context { emitters, ..*context },
             None => {
@@ -93,11 +94,8 @@ impl Method for Auto {
                 *context
             }
         };
-        let (runs, best) = self.race(&entrants, readings, context, &progress.part(0.4..0.9))?;
-        let model = match runs.into_iter().nth(best) {
-            Some(Run { model: Some(model), .. }) => model,
-            _ => entrants[best].method.fit(readings, context, &progress.part(0.9..1.0))?,
-        };
+        let mut model = self.race(&entrants, readings, context, &progress.part(0.4..1.0))?;
+        model.report_mut().notes.extend(note);
         Ok(model)
     }
 }
@@ -128,14 +126,14 @@ impl Run {
 }
 
 impl Auto {
-    /// Judges the entrants in turn; the winner's model, where there is one, carries the report.
+    /// Judges the entrants in turn; the winner's model carries the report.
     fn race(
         &self,
         entrants: &[Entrant],
         readings: &Readings,
         context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<(Vec<Run>, usize), EstimateError> {
+    ) -> Result<Model, EstimateError> {
         let judge = Judge::new(readings);
         let mut runs: Vec<Run> = Vec::new();
         let mut best = 0;
@@ -169,8 +167,7 @@ impl Auto {
             Some(model) => model,
             None => entrants[best].method.fit(readings, context, &progress.quiet())?,
         };
-        runs[best].model = Some(reported(model, entrants[best].label, candidates));
-        Ok((runs, best))
+        Ok(reported(model, entrants[best].label, candidates))
     }
 
     fn run(
@@ -201,23 +198,25 @@ impl Auto {
         Ok(Run { model: None, losses })
     }
 
-    /// The number of emitters for the factored candidates; None where it cannot be found.
-    fn number_of_emitters(
+    /// The number of emitters for `field`, and what is to be said about it; None where it cannot be
+    /// found, or where bands that share nothing leave `field` nothing to do but krige.
+    fn emitters(
         &self,
         readings: &Readings,
         context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<Option<Emitters>, EstimateError> {
+    ) -> Result<(Option<Emitters>, Option<String>), EstimateError> {
         if context.start.is_some() {
-            return Ok(Some(context.emitters));
+            return Ok((Some(context.emitters), None));
         }
-        match Field::default().number(readings, context, progress) {
+        match Field::default().structure(readings, context, progress) {
             // A number that was asked for stands: `field` says what becomes of it.
-            Ok(found) => Ok(Some(match context.emitters {
-                Emitters::Auto => Emitters::Count(found),
-                asked => asked,
-            })),
-            Err(EstimateError::Numerical(_)) => Ok(None),
+            Ok((Structure::Emitters(found), _)) => Ok(match context.emitters {
+                Emitters::Auto => (Some(Emitters::Count(found)), None),
+                asked => (Some(asked), None),
+            }),
+            Ok((Structure::Bands, note)) => Ok((None, note)),
+            Err(EstimateError::Numerical(_)) => Ok((None, None)),
             Err(error) => Err(error),
         }
     }

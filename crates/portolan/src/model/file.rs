@@ -47,7 +47,9 @@ impl Model {
             Scale::Relative { offset } => ("relative", offset),
         };
         archive.put_text("unit", [unit.to_string()]);
-        archive.put_number("offset", offset);
+        if let Scale::Relative { .. } = self.scale {
+            archive.put_number("offset", offset);
+        }
         if let Some(freq_hz) = self.labels.freq_hz() {
             archive.put_vector("freq_hz", freq_hz);
         }

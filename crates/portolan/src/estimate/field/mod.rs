@@ -35,7 +35,7 @@ use fit::{Emitter, FieldFit};
 use law::Law;
 use linearised::{Noise, Targets};
 pub(super) use model::EmitterFields;
-use number::Structure;
+pub(super) use number::Structure;
 use shadow::{Fixed, usual};
 
 const OWN: &[OptionSpec] = &[

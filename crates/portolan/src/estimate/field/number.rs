@@ -30,7 +30,7 @@ const TURNS: (usize, usize) = (2, 4);
 const SENSOR_PARTS: usize = 4;
 const SENSOR_TURNS: usize = 2;
 /// More sensors than this add time and decide little.
-const JUDGED: usize = 600;
+const JUDGED: usize = 300;
 /// Fewer sensors than this cannot spare any.
 const FEWEST: usize = 8;
 /// Rounds of a fit that is only judged.
@@ -41,7 +41,7 @@ const WORTH: f64 = 2.0;
 const PATIENCE: usize = 3;
 /// What the readings are made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Structure {
+pub(in crate::estimate) enum Structure {
     Emitters(usize),
     /// Every band is its own: factorising them loses.
     Bands,
@@ -49,7 +49,7 @@ pub(super) enum Structure {
 
 impl Field {
     /// The number of emitters asked for or found, or none at all; and what is to be said about it.
-    pub(super) fn structure(
+    pub(in crate::estimate) fn structure(
         &self,
         readings: &Readings,
         context: &Context<'_>,
@@ -93,7 +93,7 @@ impl Field {
     }
 
     /// The number of emitters asked for, or fewer where readings without noise show it, or found.
-    pub(in crate::estimate) fn number(
+    fn number(
         &self,
         readings: &Readings,
         context: &Context<'_>,

@@ -24,9 +24,10 @@ const OWN: &[OptionSpec] = &[OptionSpec {
 }];
 pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
 
-/// A candidate is left for one that loses less by so many standard errors over the sensors, or that
-/// loses less with an error below this share of its own: smaller differences are luck.
+/// A candidate is left for one that loses less by `SURE` standard errors over the sensors, or by
+/// `HINT` with an error below the share `MARGIN` of its own: smaller differences are luck.
 const SURE: f64 = 4.0;
+const HINT: f64 = 1.0;
 const MARGIN: f64 = 0.95;
 /// A candidate that is ahead by this much ends the comparison.
 const DECIDED: f64 = 0.9;
@@ -115,7 +116,7 @@ impl Run {
             return self.losses.is_some();
         };
         let gain = others.gain(own);
-        gain > SURE || (gain > 0.0 && own.rmse_db() < MARGIN * others.rmse_db())
+        gain > SURE || (gain > HINT && own.rmse_db() < MARGIN * others.rmse_db())
     }
 
     /// So far ahead that nothing else needs to be looked at.

@@ -64,7 +64,8 @@ pub(crate) fn read(store: &mut dyn Store) -> Check<Model> {
     }
     let mut entries = Vec::new();
     for index in 0..store.entries().len() {
-        let (name, kind) = (store.entries()[index].name.clone(), store.entries()[index].kind.clone());
+        let (name, kind) =
+            (store.entries()[index].name.clone(), store.entries()[index].kind.clone());
         let shape = store.entries()[index].shape.clone();
         let letters = kind.trim_start_matches(['<', '>', '|', '=']);
         let stored = match letters.chars().next() {

@@ -440,6 +440,7 @@ fn long(
     }
     let shape = (sites.len(), bands.len());
     let (mut sum, mut count) = (Array2::<f64>::zeros(shape), Array2::<f64>::zeros(shape));
+    let mut last = Array2::from_elem(shape, f64::NAN);
     let mut zero = Array2::from_elem(shape, false);
     let mut silent = Array2::from_elem(shape, false);
     for (sensor, freq, value, unheard) in entries {
@@ -449,6 +450,7 @@ fn long(
         if !value.is_nan() && (value > 0.0 || scale.has_zero()) {
             sum[at] += if scale.has_zero() { value } else { value.ln() };
             count[at] += 1.0;
+            last[at] = value;
         }
         zero[at] |= value == 0.0;
     }
@@ -457,6 +459,8 @@ fn long(
         warnings.push(format!("{repeated} line(s) repeat a place and frequency: averaged"));
     }
     let power = Array2::from_shape_fn(shape, |at| match (count[at] > 0.0, zero[at]) {
+        // One reading stays what it is, to the last bit.
+        (true, _) if count[at] == 1.0 => last[at],
         (true, _) if scale.has_zero() => sum[at] / count[at],
         (true, _) => (sum[at] / count[at]).exp(),
         (false, true) => 0.0,

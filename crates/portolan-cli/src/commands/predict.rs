@@ -87,6 +87,8 @@ fn bands(args: &PredictArgs, model: &Model) -> Result<Vec<usize>, Failure> {
 fn grid(args: &PredictArgs, model: &Model) -> Result<Grid, Failure> {
     let own = model.grid_or_default()?;
     let cell_m = args.cell_m.unwrap_or(own.cell_m());
+    // Said before a region is counted in cells of no size.
+    Grid::new(1, 1, cell_m)?;
     let origin = args.origin.map(|(x, y)| Site::new(x, y));
     match (args.region, args.grid) {
         (Some(_), Some(_)) if args.cell_m.is_some() => {

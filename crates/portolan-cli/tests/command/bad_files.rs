@@ -211,11 +211,21 @@ fn maps_that_do_not_fit_each_other() {
     desk.ok("simulate -o bands.npz --grid 16x14 --bands 4");
     for other in ["other.npz", "bands.npz"] {
         desk.refused(&format!("score truth.npz {other}"), &["truth.npz", "[16, 14, 5]", "differ"]);
-        desk.refused(&format!("compare readings.npz {other}"), &[other, "[16, 14, 5]", "differ"]);
     }
+    let compare = "compare readings.npz";
+    desk.refused(&format!("{compare} bands.npz"), &["bands.npz", "[16, 14, 5]", "differ"]);
+    desk.refused(&format!("{compare} other.npz"), &["readings.npz", "off the grid of 14 x 16"]);
     desk.refused("plot truth.npz -o x.png --truth other.npz", &["16 x 14", "14 x 16"]);
     desk.ok("sense other.npz -o other-readings.npz --count 20");
-    desk.refused("plot truth.npz -o x.png --readings other-readings.npz", &["16 x 14", "14 x 16"]);
+    // Sensors stand where they stand: those on the map are drawn.
+    desk.ok("plot truth.npz -o some.png --readings other-readings.npz");
+    let far = "plot truth.npz -o x.png --readings";
+    desk.write("far.csv", "x_m,y_m,dbm_1GHz\n900,900,-40\n901,900,-41\n");
+    desk.refused(&format!("{far} far.csv"), &["bands"]);
+    let bands: String = (1..=5).map(|band| format!(",dbm_{band}GHz")).collect();
+    let line = |x: f64| format!("{x},900,-40,-40,-40,-40,-40\n");
+    desk.write("far.csv", format!("x_m,y_m{bands}\n{}{}", line(900.0), line(901.0)));
+    desk.refused(&format!("{far} far.csv"), &["sensor"]);
 }
 
 #[test]

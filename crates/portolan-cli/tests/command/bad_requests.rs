@@ -136,7 +136,7 @@ fn bad_values_of_estimate_score_and_plot() {
         ("estimate readings.npz -o x.npz --grid 9x9", "readings.npz: the grid is 16 x 14"),
         ("estimate readings.npz -o x.npz --cell-m 0", "readings.npz: a cell of 0 m"),
         ("estimate readings.npz -o x.npz --origin 3", "X,Y"),
-        ("score truth.npz truth.npz --offset 0", "--offset 0"),
+        ("score truth.npz truth.npz --offset -1", "--offset -1"),
         ("score truth.npz truth.npz --offset nan", "--offset NaN"),
         ("score truth.npz truth.npz --var nothing", "--var nothing"),
         ("inspect truth.npz --var nothing", "truth.npz: array 'nothing' is missing"),

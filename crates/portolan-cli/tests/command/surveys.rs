@@ -83,18 +83,19 @@ fn the_unit_of_another_s_file_is_not_put_on_our_own() {
     let desk = Desk::with_readings();
     desk.ok("estimate readings.npz -o map.npz --method kriging");
     let alone = desk.json("score map.npz truth.npz --json");
-    let mut power = String::from("row,col,100MHz,101MHz,102MHz,103MHz,104MHz\n");
-    desk.ok("convert truth.npz truth.csv");
+    let mut power = String::from("row,col,x_m,y_m,100MHz,101MHz,102MHz,103MHz,104MHz\n");
+    desk.ok("convert truth.npz truth.csv --output-unit db");
     let table = String::from_utf8(desk.read("truth.csv")).unwrap();
     table.lines().skip(1).for_each(|line| power += &format!("{line}\n"));
     // The same truth in dBm, in a table whose names do not tell the unit.
     desk.write("bare.csv", power);
-    let beside = desk.json("score map.npz bare.csv --unit dbm --json");
+    let beside = desk.json("score map.npz bare.csv --unit dbm --offset 1e-6 --json");
     let close = |a: &serde_json::Value, b: &serde_json::Value| {
         (a["rmse_db"].as_f64().unwrap() - b["rmse_db"].as_f64().unwrap()).abs() < 1e-6
     };
     assert!(close(&alone, &beside), "{alone} {beside}");
-    let row = &desk.json("compare readings.npz bare.csv --unit dbm --methods kriging --json")[0];
+    let compare = "compare readings.npz bare.csv --unit dbm --offset 1e-6 --methods kriging --json";
+    let row = &desk.json(compare)[0];
     assert!(close(&alone, row), "{alone} {row}");
     // Named by --var, an array of one file is not looked for in ours.
     let values: Vec<f64> = (0..16 * 14 * 5).map(|i| -40.0 - f64::from(i % 7)).collect();

@@ -224,7 +224,7 @@ fn any_trace_is_read_on_the_callers_grid() {
     refused(ReadOptions { grid: Some((3, 4)), ..options.clone() }, "line 3: x 6, y 6.9 is off");
     refused(
         ReadOptions { origin_m: Some((4.0, 0.0)), ..options.clone() },
-        "line 1: x 2.1, y 0 is off",
+        "line 2: x 1.9, y 0 is off",
     );
     refused(ReadOptions { unit: Some(Unit::Linear), ..options.clone() }, "dBm");
     refused(ReadOptions { var: Some("T".into()), ..options.clone() }, "--var");

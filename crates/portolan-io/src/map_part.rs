@@ -94,7 +94,7 @@ impl Part for RadioMap {
     ) -> std::result::Result<Self, portolan::InputError> {
         let grid = self.grid().part(rows.clone(), cols.clone())?;
         let cut = s![rows, cols, ..];
-        let power = self.to_dense().slice(cut.clone()).to_owned();
+        let power = self.to_dense().slice(cut).to_owned();
         let spread = self.spread_db().map(|spread| spread.slice(cut).to_owned());
         RadioMap::dense(grid, power, self.scale())?
             .with_labels(self.labels().clone())?

@@ -66,15 +66,14 @@ pub(crate) fn layout(
     unit: Option<Unit>,
     warnings: &mut Vec<String>,
 ) -> Check<Layout> {
-    let names: Vec<String> = header.iter().map(|name| name.trim().to_lowercase()).collect();
+    let names: Vec<String> = header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
     let position = position(&names)?;
     if let Some(column) = (1..names.len()).find(|&c| names[..c].contains(&names[c])) {
         return Err(wrong(column, header[column], "a second column of that name"));
     }
     let spreads: Vec<usize> = (0..names.len()).filter(|c| names[*c].starts_with(SPREAD)).collect();
     let extra = |c: usize| spreads.contains(&c) || names[c].starts_with(READING_SPREAD);
-    let rest: Vec<usize> =
-        (0..names.len()).filter(|c| !position.holds(*c) && !extra(*c)).collect();
+    let rest: Vec<usize> = (0..names.len()).filter(|c| !position.holds(*c) && !extra(*c)).collect();
     if let Some((freq, scale)) =
         rest.iter().find_map(|&c| frequency_column(&names[c]).map(|s| (c, s)))
     {
@@ -86,7 +85,8 @@ pub(crate) fn layout(
     }
     for &column in &spreads {
         let of = names[column].strip_prefix(SPREAD).unwrap_or_default();
-        let band = bands.iter_mut().find(|band: &&mut Band| split_unit(&names[band.column]).0 == of);
+        let band =
+            bands.iter_mut().find(|band: &&mut Band| split_unit(&names[band.column]).0 == of);
         match band {
             Some(band) => band.spread = Some(column),
             None => return Err(wrong(column, header[column], "there is no such band")),
@@ -248,12 +248,15 @@ mod tests {
             let Ok(Layout::Wide { bands, .. }) = read(&format!("row,col,{name}"), None) else {
                 panic!("{name}")
             };
-            assert_eq!(bands, [Band { column: 2, freq_hz: Some(hz), unit: Unit::Dbm }], "{name}");
+            let (freq_hz, unit) = (Some(hz), Unit::Dbm);
+            let band = Band { column: 2, freq_hz, label: None, unit, spread: None };
+            assert_eq!(bands, [band], "{name}");
         }
         let Ok(Layout::Wide { bands, position }) = read("mw_band_3,y_m,x_m", None) else {
             panic!()
         };
-        assert_eq!(bands, [Band { column: 0, freq_hz: None, unit: Unit::Linear }]);
+        let unit = Unit::Linear;
+        assert_eq!(bands, [Band { column: 0, freq_hz: None, label: None, unit, spread: None }]);
         assert_eq!(position, Position::Metres(2, 1));
     }
 
@@ -277,7 +280,8 @@ mod tests {
             "row,x_m,dbm_1GHz",
             "row,col,dbm_1GHz,dbm_1GHz",
             "row,col,dbm_1GHz,comment",
-            "row,col,dbm_nanHz",
+            "row,col,nanHz",
+            "row,col,dbm_",
             "row,col,dbm_1GHz,dbm_band2",
             "row,col,freq_hz",
             "row,col,freq_hz,power_dbm,power_mw",

@@ -13,7 +13,9 @@ use crate::output::{check_space, write_file};
 use crate::source::Source;
 use crate::store::Store;
 use crate::table::Table;
-use crate::{mannheim, map_arrays, mat5, mat5_write, model_file, npz, readings_arrays, table_write};
+use crate::{
+    mannheim, map_arrays, mat5, mat5_write, model_file, npz, readings_arrays, table_write,
+};
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

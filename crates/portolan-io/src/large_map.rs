@@ -2,15 +2,16 @@
 //! memory does not depend on what a file claims to hold.
 
 use ndarray::Array2;
-use portolan::Grid;
 
+use crate::authors;
 use crate::error::{Check, Problem, quoted, shown};
 use crate::large_power::{Axes, Scan, scan_factors, scan_power};
 use crate::memory::shown_bytes;
 use crate::npz::Npz;
 use crate::options::{ReadOptions, Unit};
-use crate::store::{Entry, Store, matrix, scalar, vector};
+use crate::store::{Entry, Store, matrix, vector};
 use crate::summary::{Kind, Summary};
+use crate::unit_arrays::{grid, unit};
 
 /// Files whose arrays take less in memory are loaded as a whole; it is also the most that is held
 /// of a larger one.
@@ -40,6 +41,11 @@ pub(crate) fn describe(
     options: &ReadOptions,
     summary: &mut Summary,
 ) -> Check<()> {
+    small(npz, "offset", 1)?;
+    let simulated = options.var.is_none() && !has(npz, "map") && authors::is_simulated(npz);
+    let usual = simulated.then_some(Unit::Relative);
+    let (unit, scale) = unit(npz, options, usual, &mut summary.warnings)?;
+    summary.describe_scale(scale);
     let power = choose(npz, options, summary)?;
     let (rows, cols, bands) = match &power {
         Power::Dense(_, axes) => (axes.rows, axes.cols, axes.bands),
@@ -58,13 +64,11 @@ pub(crate) fn describe(
         )));
     }
     summary.kind = Kind::Map;
-    (summary.rows, summary.cols, summary.bands) = (rows, cols, bands);
+    small(npz, "cell_m", 1)?;
+    small(npz, "origin_m", 2)?;
+    summary.describe_grid(grid(npz, (rows, cols), options)?);
+    summary.bands = bands;
     summary.entries = rows.saturating_mul(cols).saturating_mul(bands);
-    summary.cell_m = match options.cell_m {
-        Some(cell_m) => cell_m,
-        None => small(npz, "cell_m", 1)?.map_or(Ok(1.0), |array| scalar("cell_m", array))?,
-    };
-    Grid::new(1, 1, summary.cell_m)?;
     let freq_hz = small(npz, "freq_hz", bands)?;
     summary.freq_hz = freq_hz.map(|array| vector("freq_hz", array)).transpose()?;
     attached(npz, summary)?;
@@ -72,7 +76,7 @@ pub(crate) fn describe(
         Power::Dense(index, axes) => {
             let own = npz.entries()[index].name == "map" && options.var.is_none();
             let pair = if own { small_factors(npz, &axes)? } else { None };
-            let (scan, reproduced) = scan_power(npz, index, &axes, options.unit, pair.as_ref())?;
+            let (scan, reproduced) = scan_power(npz, index, &axes, unit, pair.as_ref())?;
             match (&pair, reproduced) {
                 (Some((_, psd)), true) => summary.factors = Some(psd.nrows()),
                 _ if own && has(npz, "slf") && has(npz, "psd") => summary
@@ -83,9 +87,6 @@ pub(crate) fn describe(
             scan
         }
         Power::Factors(slf, psd) => {
-            if options.unit == Some(Unit::Dbm) {
-                return Err(Problem::new("'slf' and 'psd' are linear by their nature, not dBm"));
-            }
             let psd = load_psd(npz, psd)?;
             summary.factors = Some(psd.nrows());
             scan_factors(npz, slf, &psd, (rows, cols))?
@@ -140,7 +141,7 @@ fn choose(npz: &Npz<'_>, options: &ReadOptions, summary: &mut Summary) -> Check<
     let [axes, _] = views;
     let Entry { name, shape, .. } = &npz.entries()[index];
     if shape.len() == 3 {
-        summary.warnings.push(crate::authors::bands_first_note(name, shape));
+        summary.warnings.push(authors::bands_first_note(name, shape));
     }
     Ok(Power::Dense(index, axes?))
 }
@@ -331,7 +332,7 @@ mod tests {
             Field::vector("emitters", &[1.0; 2]),
             Field::vector("spread_db", &[1.0; 24]),
         ] {
-            let name = wrong.name;
+            let name = wrong.name.clone();
             let bytes = archive(&[map.clone(), wrong]);
             let npz = Npz::open(Cursor::new(bytes)).unwrap();
             assert!(streamed(npz, &ReadOptions::default()).is_err(), "{name}");

@@ -119,12 +119,35 @@ fn some(count: usize, most: usize) -> impl Iterator<Item = usize> + Clone {
     (0..count).step_by((count / most.max(1)).max(1)).take(most)
 }
 
-/// One pass over a dense array. Where SLFs and PSDs are given, tells too whether they make it up.
+/// A pass over a dense array, and where a negative number shows that it is in decibels, another.
+/// Where SLFs and PSDs are given, tells too whether they make it up.
 pub(crate) fn scan_power(
     npz: &mut Npz<'_>,
     index: usize,
     axes: &Axes,
-    unit: Option<Unit>,
+    unit: Unit,
+    factors: Option<&(usize, Array2<f64>)>,
+) -> Check<(Scan, bool)> {
+    let mut negative = false;
+    if unit.is_decibels() {
+        npz.numbers(index)?;
+        // The error only ends the pass.
+        let found = npz.scan(index, |_, block| {
+            negative |= block.iter().any(|v| *v < 0.0);
+            if negative { Err(Problem::new("in decibels")) } else { Ok(()) }
+        });
+        if !negative {
+            found?;
+        }
+    }
+    scan_as(npz, index, axes, if negative { unit } else { Unit::Linear }, factors)
+}
+
+fn scan_as(
+    npz: &mut Npz<'_>,
+    index: usize,
+    axes: &Axes,
+    unit: Unit,
     factors: Option<&(usize, Array2<f64>)>,
 ) -> Check<(Scan, bool)> {
     let column_major = npz.array(index).header.column_major;
@@ -147,18 +170,15 @@ pub(crate) fn scan_power(
         picked.take(first, block);
         for (n, &found) in block.iter().enumerate() {
             let mut value = found;
-            if unit == Some(Unit::Dbm) {
+            if unit.is_decibels() {
                 let unmeasured = found == 0.0;
                 scan.unmeasured += usize::from(unmeasured);
-                value = if unmeasured { f64::NAN } else { Unit::Dbm.to_linear(found) };
+                value = if unmeasured { f64::NAN } else { unit.to_linear(found) };
             }
             if value < 0.0 || value.is_infinite() {
                 let [row, col, band] = axes.place(column_major, first + n);
                 let (name, found) = (quoted(&name), shown(found));
-                let hint = match unit {
-                    None if value < 0.0 => ": pass --unit dbm if it is in dBm",
-                    _ => "",
-                };
+                let hint = if value < 0.0 { ": pass --unit dbm if it is in dBm" } else { "" };
                 return Err(Problem::new(format!(
                     "array {name} at row {row}, col {col}, band {band} is {found}, expected linear \
                      power{hint}"
@@ -176,7 +196,7 @@ pub(crate) fn scan_power(
         (sum.is_nan() && found.is_nan()) || (sum - found).abs() <= 1e-4 * found.abs() + 1e-12 * peak
     };
     let reproduced = sums.iter().zip(&picked.values).all(|(sum, found)| close(*sum, *found));
-    Ok((scan, reproduced && unit != Some(Unit::Dbm)))
+    Ok((scan, reproduced && !unit.is_decibels()))
 }
 
 /// The product of the factors at some cells and bands.

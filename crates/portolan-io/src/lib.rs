@@ -24,8 +24,8 @@ mod npz;
 mod number;
 mod options;
 mod output;
-mod places;
 pub mod picture;
+mod places;
 pub mod radiogat;
 mod readings_arrays;
 mod slab;
@@ -44,8 +44,8 @@ pub use format::{Format, read, read_map, read_readings, write_map, write_reading
 pub use map_arrays::{MapFields, map_fields};
 pub use map_part::read_map_part;
 pub use map_writer::{Element, MapLayout, MapWriter};
-pub use model_file::{read_model, write_model};
 pub use memory::available as free_memory;
+pub use model_file::{read_model, write_model};
 pub use options::{Content, Loaded, ReadOptions, Unit, WriteOptions};
 pub use output::{
     abandon_writes, check_output, check_output_is_not_input, try_abandon_writes, write_bytes,

@@ -1,7 +1,7 @@
 //! Maps from and to named arrays: Portolan's own names, the authors' names, or one named array.
 
 use ndarray::{Array1, Array3, ArrayD, ArrayView2, ArrayView3, Axis};
-use portolan::{Exponent, Factors, RadioMap, Site};
+use portolan::{Exponent, Factors, Grid, RadioMap, Site};
 
 use crate::authors;
 use crate::error::{Check, Problem, quoted, shown};
@@ -53,7 +53,8 @@ pub(crate) fn read(
         Power::Dense(power) => RadioMap::dense(grid, power, scale)?,
         Power::Factored(factors) => RadioMap::factored(grid, factors, scale)?,
     };
-    attach(map, store)
+    let spread = store.find("spread_db")?.map(|array| layers("spread_db", array)).transpose()?;
+    attach(map.with_spread_db(spread)?, grid, store)
 }
 
 pub(crate) enum Power {
@@ -169,13 +170,12 @@ pub(crate) fn to_linear(
     Ok(power)
 }
 
-fn attach(map: RadioMap, store: &mut dyn Store) -> Check<RadioMap> {
-    let spread = store.find("spread_db")?.map(|array| layers("spread_db", array)).transpose()?;
+/// Attaches what is said beside the large arrays; `grid` is that of the whole map.
+pub(crate) fn attach(map: RadioMap, grid: Grid, store: &mut dyn Store) -> Check<RadioMap> {
     let noise = match store.find("noise_db")? {
         Some(array) => Some(vector("noise_db", array)?),
         None => None,
     };
-    let grid = map.grid();
     let emitters: Vec<Site> = match store.find("emitters")? {
         // MATLAB keeps an empty list as 0 x 0.
         Some(array) if array.is_empty() => Vec::new(),
@@ -194,8 +194,7 @@ fn attach(map: RadioMap, store: &mut dyn Store) -> Check<RadioMap> {
     };
     let exponents = exponents(store)?;
     let labels = labels(store, map.bands())?;
-    let map = map.with_labels(labels)?.with_spread_db(spread)?.with_noise_db(noise)?;
-    let map = map.with_emitters(emitters);
+    let map = map.with_labels(labels)?.with_noise_db(noise)?.with_emitters(emitters);
     Ok(map.with_emitter_se_m(errors)?.with_exponents(exponents)?)
 }
 
@@ -281,7 +280,7 @@ fn small_fields(map: &RadioMap) -> Vec<Field<'_>> {
 
 /// Emitters as rows and columns of the grid, with their errors in cells.
 pub(crate) fn emitter_fields<'a>(
-    grid: portolan::Grid,
+    grid: Grid,
     emitters: &[Site],
     errors_m: &[[f64; 2]],
     exponents: &[Exponent],
@@ -310,7 +309,7 @@ pub(crate) fn emitter_fields<'a>(
 #[derive(Clone, Copy, Debug)]
 pub struct MapFields<'a> {
     /// What the map is drawn on.
-    pub grid: portolan::Grid,
+    pub grid: Grid,
     /// What powers are measured in.
     pub scale: portolan::Scale,
     /// Frequencies and names of the bands.

@@ -8,10 +8,11 @@ use portolan::{Grid, RadioMap, Region, Site};
 
 use crate::error::{Check, Problem, Result};
 use crate::format::{Format, read_map};
+use crate::map_arrays::{attach, to_linear};
 use crate::options::{Loaded, ReadOptions};
 use crate::source::Source;
 use crate::stored_map::MapFile;
-use crate::unit_arrays::{grid, labels, unit};
+use crate::unit_arrays::{grid, unit};
 
 /// Reads the cells whose centres lie in a rectangle.
 pub fn read_map_part(
@@ -35,22 +36,23 @@ pub fn read_map_part(
     let (rows, cols, bands) = file.shape();
     let mut store = source.store(format).map_err(in_file)?;
     let mut about = || -> Check<_> {
-        let scale = unit(store.as_mut(), options, None, &mut warnings)?.1;
+        let units = unit(store.as_mut(), options, None, &mut warnings)?;
         let whole = grid(store.as_mut(), (rows, cols), options)?;
-        Ok((scale, whole, labels(store.as_mut(), bands)?))
+        Ok((units, whole))
     };
-    let (scale, whole, labels) = about().map_err(in_file)?;
+    let ((unit, scale), whole) = about().map_err(in_file)?;
     let (rows, cols) = sides(whole, region).map_err(in_file)?;
     let power = file.read_rows("map", rows.clone(), cols.clone(), 0..bands)?;
+    let power = to_linear("map", power, unit, &mut warnings).map_err(in_file)?;
     let spread = match file.has("spread_db") {
         true => Some(file.read_rows("spread_db", rows.clone(), cols.clone(), 0..bands)?),
         false => None,
     };
     let made = whole
         .part(rows, cols)
-        .and_then(|grid| RadioMap::dense(grid, power, scale))
-        .and_then(|map| map.with_labels(labels)?.with_spread_db(spread));
-    Ok(Loaded { value: made.map_err(|error| in_file(error.into()))?, warnings })
+        .and_then(|grid| RadioMap::dense(grid, power, scale)?.with_spread_db(spread));
+    let value = made.map_err(Problem::from).and_then(|map| attach(map, whole, store.as_mut()));
+    Ok(Loaded { value: value.map_err(in_file)?, warnings })
 }
 
 /// The rows and columns whose centres lie in a rectangle.
@@ -77,8 +79,11 @@ fn sides(grid: Grid, region: Region) -> Check<(Range<usize>, Range<usize>)> {
 
 /// The part of a loaded map.
 trait Part: Sized {
-    fn part(self, rows: Range<usize>, cols: Range<usize>)
-    -> std::result::Result<Self, portolan::InputError>;
+    fn part(
+        self,
+        rows: Range<usize>,
+        cols: Range<usize>,
+    ) -> std::result::Result<Self, portolan::InputError>;
 }
 
 impl Part for RadioMap {
@@ -89,10 +94,14 @@ impl Part for RadioMap {
     ) -> std::result::Result<Self, portolan::InputError> {
         let grid = self.grid().part(rows.clone(), cols.clone())?;
         let cut = s![rows, cols, ..];
-        let power = self.to_dense().slice(cut.clone()).to_owned();
+        let power = self.to_dense().slice(cut).to_owned();
         let spread = self.spread_db().map(|spread| spread.slice(cut).to_owned());
         RadioMap::dense(grid, power, self.scale())?
             .with_labels(self.labels().clone())?
-            .with_spread_db(spread)
+            .with_spread_db(spread)?
+            .with_noise_db(self.noise_db().map(<[f64]>::to_vec))?
+            .with_emitters(self.emitters().to_vec())
+            .with_emitter_se_m(self.emitter_se_m().to_vec())?
+            .with_exponents(self.exponents().to_vec())
     }
 }

@@ -8,6 +8,7 @@ use portolan::model::{Archive, Stored};
 
 use crate::error::{Check, Problem, Result};
 use crate::field::{Field, FieldData};
+use crate::memory;
 use crate::npz;
 use crate::output::{check_space, write_file};
 use crate::source::Source;
@@ -15,6 +16,12 @@ use crate::store::Store;
 
 /// The array by which a model is known.
 const MARK: &str = "portolan_model";
+
+/// An array that only models drawn on a grid have.
+const DRAWN: &str = "fit_floor";
+
+/// What a decoder takes for each cell: 64 channels.
+const BYTES_PER_CELL: u64 = 64 * 8;
 
 /// True where the arrays are a model.
 pub(crate) fn is_model(store: &dyn Store) -> bool {
@@ -64,7 +71,8 @@ pub(crate) fn read(store: &mut dyn Store) -> Check<Model> {
     }
     let mut entries = Vec::new();
     for index in 0..store.entries().len() {
-        let (name, kind) = (store.entries()[index].name.clone(), store.entries()[index].kind.clone());
+        let (name, kind) =
+            (store.entries()[index].name.clone(), store.entries()[index].kind.clone());
         let shape = store.entries()[index].shape.clone();
         let letters = kind.trim_start_matches(['<', '>', '|', '=']);
         let stored = match letters.chars().next() {
@@ -75,7 +83,21 @@ pub(crate) fn read(store: &mut dyn Store) -> Check<Model> {
         };
         entries.push((name, stored));
     }
+    check_drawing(&entries)?;
     Model::from_archive(&Archive::new(entries)).map_err(|error| Problem::new(error.to_string()))
+}
+
+/// Methods that live on a grid draw on it while they are read: a grid that is only claimed must
+/// not take the memory.
+fn check_drawing(entries: &[(String, Stored)]) -> Check<()> {
+    let find = |wanted: &str| entries.iter().find(|(name, _)| name == wanted).map(|(_, s)| s);
+    let (Some(Stored::Whole(sides)), Some(_)) = (find("grid"), find(DRAWN)) else {
+        return Ok(());
+    };
+    let bytes = sides.iter().fold(BYTES_PER_CELL, |bytes, side| {
+        bytes.saturating_mul(u64::try_from(*side).unwrap_or(u64::MAX))
+    });
+    memory::check("the drawing on the model's grid", bytes, "fit it on a smaller grid")
 }
 
 fn reshaped(array: ArrayD<f64>, shape: &[usize]) -> ArrayD<f64> {

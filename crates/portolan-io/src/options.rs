@@ -17,8 +17,12 @@ pub enum Unit {
 
 impl Unit {
     /// Every unit with its name in files and options.
-    pub const NAMED: [(&'static str, Unit); 4] =
-        [("linear", Unit::Linear), ("dbm", Unit::Dbm), ("db", Unit::Db), ("relative", Unit::Relative)];
+    pub const NAMED: [(&'static str, Unit); 4] = [
+        ("linear", Unit::Linear),
+        ("dbm", Unit::Dbm),
+        ("db", Unit::Db),
+        ("relative", Unit::Relative),
+    ];
 
     /// The unit of that name.
     pub fn named(name: &str) -> Option<Self> {

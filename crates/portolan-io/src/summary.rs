@@ -174,12 +174,12 @@ impl Summary {
         }
     }
 
-    fn describe_grid(&mut self, grid: Grid) {
+    pub(crate) fn describe_grid(&mut self, grid: Grid) {
         (self.rows, self.cols, self.cell_m) = (grid.rows(), grid.cols(), grid.cell_m());
         self.origin_m = [grid.origin().x_m, grid.origin().y_m];
     }
 
-    fn describe_scale(&mut self, scale: Scale) {
+    pub(crate) fn describe_scale(&mut self, scale: Scale) {
         let own = Unit::of_scale(scale);
         self.unit = Unit::NAMED.iter().find(|(_, unit)| *unit == own).map(|(name, _)| *name);
         if let Scale::Relative { offset } = scale {
@@ -188,8 +188,8 @@ impl Summary {
     }
 
     fn describe_region(&mut self, sites: &[Site]) {
-        self.region_m = Region::around(sites)
-            .map(|r| [r.low.x_m, r.high.x_m, r.low.y_m, r.high.y_m]);
+        self.region_m =
+            Region::around(sites).map(|r| [r.low.x_m, r.high.x_m, r.low.y_m, r.high.y_m]);
     }
 
     fn describe_model(&mut self, model: &Model) {
@@ -258,7 +258,7 @@ impl fmt::Display for Summary {
         }
         for array in &self.arrays {
             let sides: Vec<String> = array.shape.iter().map(usize::to_string).collect();
-            let shape = if sides.is_empty() { "one number".into() } else { sides.join(" x ") };
+            let shape = if sides.is_empty() { "one value".into() } else { sides.join(" x ") };
             let name = array.name.escape_debug();
             writeln!(f, "array      {name}: {shape}, {}", array.element.escape_debug())?;
         }

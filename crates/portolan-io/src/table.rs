@@ -189,13 +189,13 @@ impl Layout {
 struct Places {
     position: Position,
     sides: Option<(usize, usize)>,
-    cell_m: f64,
-    origin: Site,
+    cell_m: Option<f64>,
+    origin: Option<Site>,
     as_map: bool,
     /// The greatest row and column so far, of tables that name cells.
     last: (usize, usize),
-    /// Row, col, x and y of the first line and of lines that differ from it, in tables with both.
-    known: Vec<[f64; 4]>,
+    /// Line number, row, col, x and y, in tables with both.
+    known: Vec<(u64, [f64; 4])>,
 }
 
 impl Places {
@@ -205,23 +205,27 @@ impl Places {
         as_map: bool,
         warnings: &mut Vec<String>,
     ) -> Check<Self> {
-        let cell_m = options.cell_m.unwrap_or(1.0);
         let on_grid = as_map || options.grid.is_some();
         if matches!(position, Position::Metres(..)) && options.cell_m.is_none() && on_grid {
             warnings.push("the cell size is not given: taken as 1 m".into());
         }
-        let (rows, cols) = options.grid.unwrap_or((1, 1));
-        let (x, y) = options.origin_m.unwrap_or((0.0, 0.0));
-        let grid = Grid::new(rows, cols, cell_m)?.with_origin(Site::new(x, y))?;
-        Ok(Self {
+        let places = Self {
             position,
             sides: options.grid,
-            cell_m,
-            origin: grid.origin(),
+            cell_m: options.cell_m,
+            origin: options.origin_m.map(|(x, y)| Site::new(x, y)),
             as_map,
             last: (0, 0),
             known: Vec::new(),
-        })
+        };
+        places.told(options.grid.unwrap_or((1, 1)))?;
+        Ok(places)
+    }
+
+    /// A grid where the caller says, with cells of the size that the caller says.
+    fn told(&self, (rows, cols): (usize, usize)) -> Check<Grid> {
+        let origin = self.origin.unwrap_or(Site::new(0.0, 0.0));
+        Ok(Grid::new(rows, cols, self.cell_m.unwrap_or(1.0))?.with_origin(origin)?)
     }
 
     /// The place of a line; a cell's is its row and column until the table is read.
@@ -229,11 +233,11 @@ impl Places {
         let (row, col) = match self.position {
             Position::Metres(x, y) => {
                 let site = Site::new(self.place(line, x)?, self.place(line, y)?);
-                if let Some((rows, cols)) = self.sides {
-                    let grid = Grid::new(rows, cols, self.cell_m)?.with_origin(self.origin)?;
-                    if grid.cell_at(site).is_none() {
-                        return Err(off_grid(line, &format!("x {}, y {}", shown(site.x_m), shown(site.y_m)), (rows, cols)));
-                    }
+                if let Some(sides) = self.sides
+                    && self.told(sides)?.cell_at(site).is_none()
+                {
+                    let place = format!("x {}, y {}", shown(site.x_m), shown(site.y_m));
+                    return Err(off_grid(line, &place, sides));
                 }
                 return Ok(site);
             }
@@ -241,10 +245,7 @@ impl Places {
             Position::Both([row, col, x, y]) => {
                 let (r, c) = (self.whole(line, row)?, self.whole(line, col)?);
                 let at = [r as f64, c as f64, self.place(line, x)?, self.place(line, y)?];
-                let new = self.known.first().is_none_or(|k| k[0] != at[0] && k[1] != at[1]);
-                if new && self.known.len() < 2 {
-                    self.known.push(at);
-                }
+                self.known.push((line.number, at));
                 (r, c)
             }
         };
@@ -284,33 +285,54 @@ impl Places {
     ) -> Check<(Vec<Site>, Option<Grid>)> {
         if let Position::Metres(..) = self.position {
             let grid = match self.sides {
-                Some((rows, cols)) => Grid::new(rows, cols, self.cell_m)?.with_origin(self.origin)?,
-                None if self.as_map => {
-                    let region = portolan::Region::around(&sites).unwrap_or(portolan::Region {
-                        low: self.origin,
-                        high: self.origin,
-                    });
-                    Grid::covering(region, self.cell_m)?
-                }
-                None => return Ok((sites, None)),
+                Some(sides) => self.told(sides)?,
+                None => match portolan::Region::around(&sites).filter(|_| self.as_map) {
+                    Some(region) => Grid::covering(region, self.cell_m.unwrap_or(1.0))?,
+                    None => return Ok((sites, None)),
+                },
             };
             return Ok((sites, Some(grid)));
         }
-        let (cell_m, origin) = match self.known[..] {
-            // Two lines that differ in row and column tell size and place.
-            [a, b] => {
-                let cell_m = (b[2] - a[2]) / (b[0] - a[0]);
-                (cell_m, Site::new(a[2] - a[0] * cell_m, a[3] - a[1] * cell_m))
-            }
-            _ => (self.cell_m, self.origin),
-        };
-        let (rows, cols) = self.sides.unwrap_or((self.last.0 + 1, self.last.1 + 1));
+        let sides @ (rows, cols) = self.sides.unwrap_or((self.last.0 + 1, self.last.1 + 1));
         if self.sides.is_none() && self.known.is_empty() {
             warnings.push(format!("the grid is not given: {rows} x {cols} holds every position"));
         }
-        let grid = Grid::new(rows, cols, cell_m)?.with_origin(origin)?;
+        let grid = self.known_grid(sides)?;
         sites.iter_mut().for_each(|site| *site = grid.site_at([site.x_m, site.y_m]));
         Ok((sites, Some(grid)))
+    }
+
+    /// The grid whose cells lie where the table says; what the caller says goes first.
+    fn known_grid(&self, sides: (usize, usize)) -> Check<Grid> {
+        let Some((_, first)) = self.known.first() else { return self.told(sides) };
+        // The line that is farthest along an axis tells the size of a cell best.
+        let size = |axis: usize| {
+            let steps = |at: &[f64; 4]| (at[axis] - first[axis]).abs();
+            let far = self.known.iter().map(|(_, at)| at);
+            let far = far.max_by(|a, b| steps(a).total_cmp(&steps(b)))?;
+            let size = (far[2 + axis] - first[2 + axis]) / (far[axis] - first[axis]);
+            // Places have lost the last digits of a size.
+            (far[axis] != first[axis]).then(|| format!("{size:.11e}").parse().unwrap_or(size))
+        };
+        let cell_m = self.cell_m.or_else(|| size(0)).or_else(|| size(1)).unwrap_or(1.0);
+        let corner = Site::new(first[2] - first[0] * cell_m, first[3] - first[1] * cell_m);
+        let grid =
+            Grid::new(sides.0, sides.1, cell_m)?.with_origin(self.origin.unwrap_or(corner))?;
+        let told = self.cell_m.is_some() || self.origin.is_some();
+        let apart = |at: &[f64; 4]| {
+            let site = grid.site_at([at[0], at[1]]);
+            let slack = 1e-6 * cell_m + 1e-12 * (at[2].abs() + at[3].abs());
+            (site.x_m - at[2]).abs().max((site.y_m - at[3]).abs()) > slack
+        };
+        match self.known.iter().find(|(_, at)| !told && apart(at)) {
+            None => Ok(grid),
+            Some((line, [row, col, x, y])) => Err(Problem::new(format!(
+                "line {line}: row {row}, col {col} at x {}, y {} is not a cell of the grid that \
+                 the other lines make: give row,col or x_m,y_m alone",
+                shown(*x),
+                shown(*y)
+            ))),
+        }
     }
 }
 
@@ -418,6 +440,7 @@ fn long(
     }
     let shape = (sites.len(), bands.len());
     let (mut sum, mut count) = (Array2::<f64>::zeros(shape), Array2::<f64>::zeros(shape));
+    let mut last = Array2::from_elem(shape, f64::NAN);
     let mut zero = Array2::from_elem(shape, false);
     let mut silent = Array2::from_elem(shape, false);
     for (sensor, freq, value, unheard) in entries {
@@ -427,6 +450,7 @@ fn long(
         if !value.is_nan() && (value > 0.0 || scale.has_zero()) {
             sum[at] += if scale.has_zero() { value } else { value.ln() };
             count[at] += 1.0;
+            last[at] = value;
         }
         zero[at] |= value == 0.0;
     }
@@ -435,6 +459,8 @@ fn long(
         warnings.push(format!("{repeated} line(s) repeat a place and frequency: averaged"));
     }
     let power = Array2::from_shape_fn(shape, |at| match (count[at] > 0.0, zero[at]) {
+        // One reading stays what it is, to the last bit.
+        (true, _) if count[at] == 1.0 => last[at],
         (true, _) if scale.has_zero() => sum[at] / count[at],
         (true, _) => (sum[at] / count[at]).exp(),
         (false, true) => 0.0,

@@ -1,9 +1,11 @@
 //! Wide tables: a column per band, named by its unit and frequency or name. Readings have the
 //! columns `x_m,y_m`, or `row,col` where they stand on the cells of a grid; a map has both, and the
 //! spread of every band beside it. Without a frequency or name the bands are numbered. A band is
-//! written in decibels unless it holds a zero, which decibels cannot say: then it is linear. Factors
-//! and emitters are not kept.
+//! written in decibels unless it holds a zero, which decibels cannot say: then it is linear. An
+//! entry that was not heard is a zero. Factors, emitters, floors, and noise and number of readings
+//! are not kept.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use portolan::{BandLabels, RadioMap, Readings, Scale, Site, Values};
@@ -19,8 +21,8 @@ pub(crate) fn check_readings(readings: &Readings, unit: Option<Unit>) -> Check<(
         )),
         Values::Power(power) => {
             check_unit(readings.scale(), unit)?;
-            let zero = unit.is_some_and(Unit::is_decibels) && power.iter().any(|v| *v == 0.0);
-            if zero { Err(no_zero()) } else { Ok(()) }
+            let zero = power.iter().any(|v| *v == 0.0) || readings.not_heard().is_some();
+            if zero && needs_decibels(readings.scale(), unit) { Err(no_zero()) } else { Ok(()) }
         }
     }
 }
@@ -28,7 +30,7 @@ pub(crate) fn check_readings(readings: &Readings, unit: Option<Unit>) -> Check<(
 /// Refuses a map that a table cannot hold.
 pub(crate) fn check_map(map: &RadioMap, unit: Option<Unit>) -> Check<()> {
     check_unit(map.scale(), unit)?;
-    if unit.is_some_and(Unit::is_decibels) && zeros(map).contains(&true) {
+    if needs_decibels(map.scale(), unit) && zeros(map).contains(&true) {
         return Err(no_zero());
     }
     Ok(())
@@ -47,8 +49,16 @@ fn check_unit(scale: Scale, unit: Option<Unit>) -> Check<()> {
     }
 }
 
+/// Whether there is no linear unit to fall back on.
+fn needs_decibels(scale: Scale, unit: Option<Unit>) -> bool {
+    unit.map_or(scale == Scale::Uncalibrated, Unit::is_decibels)
+}
+
 fn no_zero() -> Problem {
-    Problem::new("a power of zero has no value in decibels: write linear power")
+    Problem::new(
+        "a power of zero, or one that was not heard, has no value in decibels: write linear \
+         power, or choose a name that ends in .npz or .mat",
+    )
 }
 
 pub(crate) fn write_readings(
@@ -56,7 +66,10 @@ pub(crate) fn write_readings(
     unit: Option<Unit>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let power = readings.power();
+    let mut power = readings.power();
+    if let Some(silent) = readings.not_heard() {
+        power.zip_mut_with(&silent.entries, |x, silent| *x = if *silent { 0.0 } else { *x });
+    }
     let zeros = power.columns().into_iter().map(|band| band.iter().any(|v| *v == 0.0));
     let units: Vec<Unit> = zeros.map(|zero| choose(readings.scale(), unit, zero)).collect();
     let on_cells = readings.grid().filter(|grid| {
@@ -89,7 +102,7 @@ pub(crate) fn write_map(
     header(map.labels(), &units, out)?;
     if map.spread_db().is_some() {
         for band in 0..map.bands() {
-            write!(out, ",spread_db_{}", map.labels().label(band))?;
+            write!(out, ",{}", escaped(&format!("spread_db_{}", map.labels().label(band))))?;
         }
     }
     writeln!(out)?;
@@ -130,9 +143,17 @@ fn choose(scale: Scale, unit: Option<Unit>, has_zero: bool) -> Unit {
 fn header(labels: &BandLabels, units: &[Unit], out: &mut impl Write) -> io::Result<()> {
     for (band, unit) in units.iter().enumerate() {
         let name = Unit::NAMED.iter().find(|(_, known)| known == unit).map_or("", |(name, _)| name);
-        write!(out, ",{name}_{}", labels.label(band))?;
+        write!(out, ",{}", escaped(&format!("{name}_{}", labels.label(band))))?;
     }
     Ok(())
+}
+
+/// A field in quotes where it needs them.
+fn escaped(field: &str) -> Cow<'_, str> {
+    match field.contains([',', ';', '"', '\t', '#']) {
+        true => format!("\"{}\"", field.replace('"', "\"\"")).into(),
+        false => field.into(),
+    }
 }
 
 fn line(values: impl Iterator<Item = f64>, units: &[Unit], out: &mut impl Write) -> io::Result<()> {

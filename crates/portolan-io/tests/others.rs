@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ndarray::Array3;
 use portolan::quantiser::MISSING_LEVEL;
-use portolan::{Cell, RadioMap, Readings, Values};
+use portolan::{Cell, RadioMap, Readings, Scale, Site, Values};
 use portolan_io::{
     Content, Element, Kind, MapLayout, MapWriter, ReadOptions, Unit, inspect, read, read_map,
     read_readings,
@@ -41,8 +41,10 @@ fn assert_factored(name: &str, map: &RadioMap) {
 }
 
 fn assert_readings(readings: &Readings) {
-    assert_eq!((readings.grid().rows(), readings.grid().cols()), (3, 4));
-    assert_eq!(readings.cells(), [Cell::new(0, 0), Cell::new(2, 3), Cell::new(1, 2)]);
+    let grid = readings.grid().unwrap();
+    assert_eq!((grid.rows(), grid.cols()), (3, 4));
+    let cells = [Cell::new(0, 0), Cell::new(2, 3), Cell::new(1, 2)];
+    assert_eq!(readings.cells(grid).unwrap(), cells);
 }
 
 fn assert_levels(name: &str) {
@@ -82,7 +84,7 @@ fn numpy_maps() {
     let factored = map("factored.npz");
     assert_factored("factored.npz", &factored);
     assert_eq!(factored.grid().cell_m(), 10.0);
-    assert_eq!(factored.emitters(), [[0.0, 1.0], [2.0, 3.0]]);
+    assert_eq!(factored.emitters(), [Site::new(0.0, 10.0), Site::new(20.0, 30.0)]);
     assert_eq!(factored.freq_hz().unwrap()[1], 2.417e9);
     assert_eq!(factored.spread_db().unwrap()[[2, 3, 4]], 1.5);
     let single = map("float32.npz");
@@ -90,7 +92,9 @@ fn numpy_maps() {
     assert!(single.factors().is_none());
     let mismatch = read_map(data("mismatch.npz"), &options()).unwrap();
     assert_eq!(*mismatch.value.to_dense(), power());
-    assert!(mismatch.warnings[0].contains("only 'map' is used"), "{:?}", mismatch.warnings);
+    let [unit, factors] = &mismatch.warnings[..] else { panic!("{:?}", mismatch.warnings) };
+    assert!(unit.contains("the unit is not given"), "{unit}");
+    assert!(factors.contains("only 'map' is used"), "{factors}");
     assert_factored("simulator.npz", &map("simulator.npz"));
 }
 
@@ -103,11 +107,12 @@ fn an_array_named_t_says_how_its_axes_were_taken() {
     let mut writer = MapWriter::create(&path, &layout, &[], false).unwrap();
     writer.write_rows("T", Array3::ones((2, 3, 4)).view()).unwrap();
     writer.finish().unwrap();
-    let loaded = read_map(&path, &options()).unwrap();
+    let relative = ReadOptions { unit: Some(Unit::Relative), ..options() };
+    let loaded = read_map(&path, &relative).unwrap();
     assert_eq!(loaded.value.to_dense().dim(), (3, 4, 2));
     let [note] = &loaded.warnings[..] else { panic!("{:?}", loaded.warnings) };
     assert!(note.contains("bands x rows x cols") && note.contains("--var T"), "{note}");
-    let named = ReadOptions { var: Some("T".into()), ..options() };
+    let named = ReadOptions { var: Some("T".into()), ..relative };
     let loaded = read_map(&path, &named).unwrap();
     assert_eq!((loaded.value.to_dense().dim(), loaded.warnings.len()), ((2, 3, 4), 0));
     // Where factors decide, nothing needs to be said.
@@ -137,11 +142,21 @@ fn a_map_is_not_readings_nor_the_other_way_round() {
 }
 
 #[test]
-fn numpy_in_dbm_is_converted_when_told() {
+fn an_array_in_dbm_is_converted_when_told() {
+    // Without a negative number they are linear, whatever is said.
     let unit = Some(Unit::Dbm);
     let map = read_map(data("float32.npz"), &ReadOptions { unit, ..options() }).unwrap().value;
-    let expected = 10f64.powf(power()[[2, 3, 4]] / 10.0);
-    assert!((map.to_dense()[[2, 3, 4]] - expected).abs() < 1e-12);
+    assert_eq!((map.to_dense().into_owned(), map.scale()), (power(), Scale::Absolute));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("dbm.npz");
+    let (arrays, element) = (vec!["map"], Element::Float32);
+    let layout = MapLayout { rows: 3, cols: 4, bands: 5, arrays, element };
+    let mut writer = MapWriter::create(&path, &layout, &[], false).unwrap();
+    let dbm = power().mapv(|p| -40.0 - p);
+    writer.write_rows("map", dbm.view()).unwrap();
+    writer.finish().unwrap();
+    let map = read_map(&path, &ReadOptions { unit, ..options() }).unwrap().value;
+    assert!(map.to_dense().iter().zip(&dbm).all(|(p, dbm)| (10.0 * p.log10() - dbm).abs() < 1e-5));
     let error = read_map(data("float32.npz"), &ReadOptions { grid: Some((4, 3)), ..options() });
     assert!(error.unwrap_err().to_string().contains("3 x 4 cells, but a grid of 4 x 3"));
 }

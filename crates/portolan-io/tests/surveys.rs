@@ -45,7 +45,8 @@ fn the_mannheim_survey_in_both_formats() {
     assert_eq!((readings.sensors(), readings.bands()), (166, 9));
     assert_eq!(readings.freq_hz().unwrap()[0], 2.412e9);
     let power = readings.power();
-    for (sensor, cell) in readings.cells().iter().enumerate() {
+    let grid = Grid::new(34, 14, 1.0).unwrap();
+    for (sensor, cell) in readings.cells(grid).unwrap().iter().enumerate() {
         for band in 0..9 {
             let (a, b) = (power[[sensor, band]], map[[cell.row, cell.col, band]]);
             assert!((a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-12 * b, "{cell:?} {band}");

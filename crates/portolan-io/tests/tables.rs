@@ -1,6 +1,6 @@
 //! Tables as people write them, and what is said about the wrong ones.
 
-use portolan::{Cell, Readings};
+use portolan::{Cell, Grid, Readings, Scale, Site};
 use portolan_io::{Loaded, ReadOptions, Result, Unit, read_map, read_readings};
 
 fn load(text: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Loaded<Readings>> {
@@ -29,16 +29,22 @@ fn complaint(text: &str, options: &ReadOptions) -> String {
 #[test]
 fn wide_in_metres() {
     let text = "x_m,y_m,dbm_2412MHz,mw_2.422GHz\n10,0,-30,0.5\n12.4,7.6,,0.25\n";
-    let origin =
-        ReadOptions { origin_m: (10.0, 0.0), cell_m: Some(2.0), grid: Some((3, 5)), ..plain() };
+    let origin = ReadOptions {
+        origin_m: Some((10.0, 0.0)),
+        cell_m: Some(2.0),
+        grid: Some((3, 5)),
+        ..plain()
+    };
     let loaded = load(text, &origin).unwrap();
     let readings = loaded.value;
-    assert_eq!(readings.cells(), [Cell::new(0, 0), Cell::new(1, 4)]);
+    let grid = readings.grid().unwrap();
+    assert_eq!(readings.sites(), [Site::new(10.0, 0.0), Site::new(12.4, 7.6)]);
+    assert_eq!(readings.cells(grid).unwrap(), [Cell::new(0, 0), Cell::new(1, 4)]);
     assert_eq!(readings.freq_hz().unwrap(), [2.412e9, 2.422e9]);
     let power = readings.power();
     assert!((power[[0, 0]] - 1e-3).abs() < 1e-15 && power[[1, 0]].is_nan());
     assert_eq!((power[[0, 1]], power[[1, 1]]), (0.5, 0.25));
-    assert_eq!(readings.grid().cell_m(), 2.0);
+    assert_eq!((grid.cell_m(), grid.origin()), (2.0, Site::new(10.0, 0.0)));
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
 }
 
@@ -68,12 +74,29 @@ fn long_form() {
 
 #[test]
 fn what_was_assumed_is_said() {
-    let text = "x_m,y_m,dbm_1GHz\n0,0,-30\n4,2,-40\n4,2,-40\n";
+    let text = "row,col,dbm_1GHz\n0,0,-30\n4,2,-40\n4,2,-50\n";
     let Loaded { value, warnings } = load(text, &plain()).unwrap();
-    assert_eq!((value.grid().rows(), value.grid().cols(), value.sensors()), (5, 3, 2));
-    assert_eq!(warnings.len(), 3, "{warnings:?}");
-    assert!(warnings[0].contains("1 m") && warnings[1].contains("5 x 3"), "{warnings:?}");
-    assert!(warnings[2].contains("1 sensor(s) share a cell"), "{warnings:?}");
+    assert_eq!((value.grid(), value.sensors()), (Some(Grid::new(5, 3, 1.0).unwrap()), 2));
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("5 x 3 holds every position"), "{warnings:?}");
+    assert!(warnings[1].contains("1 sensor(s) share a place"), "{warnings:?}");
+    // In dB, and with the number of readings.
+    assert!((value.power()[[1, 0]] - 10f64.powf(-4.5)).abs() < 1e-15);
+    assert_eq!(value.repeats().unwrap().column(0).to_vec(), [1.0, 2.0]);
+    let text = "x_m,y_m,dbm_1GHz\n0,0,-30\n4,2,-40\n";
+    let Loaded { warnings, .. } =
+        load(text, &ReadOptions { grid: Some((5, 3)), ..plain() }).unwrap();
+    assert!(warnings.len() == 1 && warnings[0].contains("taken as 1 m"), "{warnings:?}");
+}
+
+/// Places in metres were once moved to the cells of a grid that nobody had asked for.
+#[test]
+fn places_in_metres_stay_where_they_are() {
+    let text = "x_m,y_m,dbm_1GHz\n0.25,-3,-30\n4.5e6,2,-40\n";
+    let Loaded { value, warnings } = load(text, &plain()).unwrap();
+    assert_eq!(value.sites(), [Site::new(0.25, -3.0), Site::new(4.5e6, 2.0)]);
+    assert_eq!((value.grid(), value.scale()), (None, Scale::Absolute));
+    assert!(warnings.is_empty(), "{warnings:?}");
 }
 
 #[test]
@@ -83,7 +106,8 @@ fn a_table_where_a_map_is_wanted() {
     std::fs::write(&path, "row,col,mw_1GHz\n0,0,1\n1,1,4\n1,1,2\n").unwrap();
     let Loaded { value, warnings } = read_map(&path, &on_grid(2, 2)).unwrap();
     let dense = value.to_dense();
-    assert_eq!((dense[[0, 0, 0]], dense[[1, 1, 0]]), (1.0, 3.0));
+    assert_eq!(dense[[0, 0, 0]], 1.0);
+    assert!((dense[[1, 1, 0]] - 8f64.sqrt()).abs() < 1e-12, "the mean in dB");
     assert!(dense[[0, 1, 0]].is_nan());
     assert!(warnings.iter().any(|w| w.contains("2 of 4 cells")), "{warnings:?}");
 }
@@ -116,15 +140,20 @@ fn complaints_name_line_and_column() {
 
 #[test]
 fn a_small_table_cannot_claim_a_huge_one() {
+    // Far apart is no trouble to readings; a row beyond any grid is.
     let far = "row,col,dbm_1GHz\n0,0,-3\n200000000,200000000,-3\n";
-    assert!(complaint(far, &plain()).contains("is not possible"));
+    assert_eq!(load(far, &plain()).unwrap().value.sensors(), 2);
+    let beyond = "row,col,dbm_1GHz\n0,0,-3\n20000000000,0,-3\n";
+    assert!(complaint(beyond, &plain()).contains("is off the grid"));
     let mut long = String::from("row,col,freq_hz,power_mw\n");
     for n in 0..20_000 {
         long.push_str(&format!("{n},0,{},1\n", n + 1));
     }
-    assert!(complaint(&long, &plain()).contains("too few cells share a frequency"));
+    assert!(complaint(&long, &plain()).contains("too few places share a frequency"));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wide.csv");
     std::fs::write(&path, "row,col,mw_1GHz\n0,0,1\n16383,16383,1\n").unwrap();
+    assert!(read_map(&path, &plain()).unwrap_err().to_string().contains("too large for a table"));
+    std::fs::write(&path, far).unwrap();
     assert!(read_map(&path, &plain()).unwrap_err().to_string().contains("too large for a table"));
 }

@@ -48,17 +48,24 @@ pub fn setting(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Cells as "row,col" separated by blanks, semicolons or line ends.
+/// Cells as "row,col" separated by blanks, semicolons or line ends. A header may name further
+/// columns, as the places of `portolan advise` have.
 pub fn cells(text: &str) -> Result<Vec<Cell>, String> {
-    text.split([' ', ';', '\n', '\r', '\t'])
-        .filter(|part| !part.is_empty() && !part.eq_ignore_ascii_case("row,col"))
-        .map(|part| {
-            let pair =
-                part.split_once(',').and_then(|(r, c)| Some((r.parse().ok()?, c.parse().ok()?)));
-            pair.map(|(row, col)| Cell::new(row, col))
-                .ok_or_else(|| format!("'{part}': expected row,col as whole numbers from 0"))
-        })
-        .collect()
+    let mut columns = 2;
+    let mut cells = Vec::new();
+    for part in text.split([' ', ';', '\n', '\r', '\t']).filter(|part| !part.is_empty()) {
+        let fields: Vec<&str> = part.split(',').collect();
+        let named = fields.iter().take(2).map(|field| field.to_ascii_lowercase());
+        if named.eq(["row", "col"]) {
+            columns = fields.len();
+            continue;
+        }
+        match (fields.len() == columns, fields[0].parse(), fields.get(1).map(|col| col.parse())) {
+            (true, Ok(row), Some(Ok(col))) => cells.push(Cell::new(row, col)),
+            _ => return Err(format!("'{part}': expected row,col as whole numbers from 0")),
+        }
+    }
+    Ok(cells)
 }
 
 #[cfg(test)]
@@ -72,6 +79,9 @@ mod tests {
         assert_eq!(emitters("3"), Ok(Emitters::Count(3)));
         assert!(emitters("0").is_err());
         assert_eq!(cells("1,2 3,4;5,6").unwrap().len(), 3);
+        let places = "row,col,x_m,y_m\n10,1,20,2\n3,4,6,8\n";
+        assert_eq!(cells(places).unwrap(), [Cell::new(10, 1), Cell::new(3, 4)]);
+        assert!(cells("10,1,20,2").is_err() && cells("row,col\n1,2,3").is_err());
         assert!(cells("1,x").is_err());
         assert!(setting("=3").is_err());
     }

@@ -31,7 +31,8 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
     let truth = args.truth.as_ref().map(|path| load_map(path, &options[1])).transpose()?;
     let adviser = Adviser { args, truth: truth.as_ref() };
     let about = |failure: Failure| failure.about(&args.readings);
-    let is_model = inspect(&args.readings, &options[0]).is_ok_and(|found| found.kind == Kind::Model);
+    let is_model =
+        inspect(&args.readings, &options[0]).is_ok_and(|found| found.kind == Kind::Model);
     let (estimate, steps) = if is_model {
         if args.budget.is_some() {
             return Err(Failure::input("--budget adds readings: give readings instead of a model"));
@@ -110,12 +111,8 @@ struct Adviser<'a> {
 impl Adviser<'_> {
     fn estimate(&self, readings: &Readings) -> Result<Estimate, Failure> {
         let AdviseArgs { method, settings, run: RunArgs { emitters, seed, .. }, .. } = self.args;
-        let context = Context {
-            emitters: *emitters,
-            seed: *seed,
-            truth: self.truth,
-            ..Context::default()
-        };
+        let context =
+            Context { emitters: *emitters, seed: *seed, truth: self.truth, ..Context::default() };
         let call =
             MethodCall { label: method.clone(), name: method.clone(), settings: settings.clone() };
         let (model, map, _) = timed_estimate(&call, readings, &context)?;
@@ -195,12 +192,7 @@ fn draw(
     Ok(())
 }
 
-fn report(
-    as_json: bool,
-    advice: &[Advice],
-    steps: &[Step],
-    grid: Grid,
-) -> Result<(), Failure> {
+fn report(as_json: bool, advice: &[Advice], steps: &[Step], grid: Grid) -> Result<(), Failure> {
     let metres = |a: &Advice| (grid.site(a.cell).x_m, grid.site(a.cell).y_m);
     if as_json {
         let places = advice.iter().enumerate().map(|(i, a)| {

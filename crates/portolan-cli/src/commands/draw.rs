@@ -35,15 +35,13 @@ pub fn write_drawing(drawing: &Drawing<'_>) -> Result<Vec<String>, Failure> {
     let Drawing { model, grid, bands, output, force, .. } = *drawing;
     let cells = grid.rows() as u64 * grid.cols() as u64;
     let entries = cells.saturating_mul(bands.len() as u64);
-    let short = free_memory().is_some_and(|free| entries * BYTES_AT_ONCE > free / 2);
+    let short = free_memory().is_some_and(|free| entries.saturating_mul(BYTES_AT_ONCE) > free / 2);
     if entries <= MOST_AT_ONCE && !short {
         let map = watched("drawing", |progress| model.map(grid, progress))?;
         let map = some_bands(map, bands)?;
         write_map(output, &map, &WriteOptions { force, ..WriteOptions::default() })?;
-        let loudest = (0..map.bands())
-            .flat_map(|k| map.band(k))
-            .filter(|x| !x.is_nan())
-            .fold(0.0, f64::max);
+        let loudest =
+            (0..map.bands()).flat_map(|k| map.band(k)).filter(|x| !x.is_nan()).fold(0.0, f64::max);
         return Ok(far_above(loudest, model.loudest()).into_iter().collect());
     }
     if Format::of_output(output)? != Format::Npz {

@@ -7,9 +7,7 @@ use portolan::{Context, EmitterFinding, Emitters, Model, Readings};
 use portolan_io::{ReadOptions, check_output, write_model};
 use serde_json::{Map, Value, json};
 
-use super::{
-    MethodCall, Seconds, check_apart, load_map, load_readings, options_for, timed_fit,
-};
+use super::{MethodCall, Seconds, check_apart, load_map, load_readings, options_for, timed_fit};
 use crate::args::{FitArgs, FitChoice};
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, figure, say, table, warn};
@@ -36,10 +34,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
 }
 
 /// Reads and fits what was asked for; nothing is read before the request is known to be sound.
-pub fn fitted(
-    choice: &FitChoice,
-    output: &Path,
-) -> Result<(Readings, Model, Seconds), Failure> {
+pub fn fitted(choice: &FitChoice, output: &Path) -> Result<(Readings, Model, Seconds), Failure> {
     let call = check_request(choice)?;
     let mut files: Vec<&Path> = vec![&choice.readings];
     files.extend(choice.truth.as_deref());
@@ -59,8 +54,8 @@ pub fn fitted(
         truth: truth.as_ref(),
         start: start.as_ref(),
     };
-    let (model, seconds) = timed_fit(&call, &readings, &context)
-        .map_err(|failure| failure.about(&choice.readings))?;
+    let (model, seconds) =
+        timed_fit(&call, &readings, &context).map_err(|failure| failure.about(&choice.readings))?;
     Ok((readings, model.named(&choice.method), seconds))
 }
 

@@ -53,7 +53,7 @@ fn warn_about(path: &Path, warnings: &[String]) {
 }
 
 /// Options for each of several files. `--var` and `--unit` are about the files that need them: one
-/// in Portolan's own names says everything itself, and its linear power must not be taken for dBm.
+/// in Portolan's own names with a unit of its own says everything itself.
 fn options_for(files: &[&Path], options: &ReadOptions) -> Result<Vec<ReadOptions>, Failure> {
     let own = ReadOptions { var: None, unit: None, ..options.clone() };
     if own == *options {
@@ -69,7 +69,11 @@ fn options_for(files: &[&Path], options: &ReadOptions) -> Result<Vec<ReadOptions
             let named = options.var.as_deref().is_some_and(has);
             let own_names =
                 has("map") || has("cells") || has("sites") || (has("slf") && has("psd"));
-            if own_names && !named { own.clone() } else { options.clone() }
+            match (own_names && !named, has("unit") || has("levels")) {
+                (true, true) => own.clone(),
+                (true, false) => ReadOptions { var: None, ..options.clone() },
+                (false, _) => options.clone(),
+            }
         })
         .collect();
     match &options.var {
@@ -96,7 +100,7 @@ fn load_readings(path: &Path, options: &ReadOptions) -> Result<Readings, Failure
 
 /// Seconds of a fit.
 #[derive(Clone, Copy, Default)]
-struct Seconds {
+pub struct Seconds {
     /// The fit alone, without the start that some methods make for themselves.
     fit: f64,
     /// All of it, file access apart.

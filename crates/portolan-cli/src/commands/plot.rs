@@ -7,9 +7,7 @@ use portolan::{RadioMap, Region};
 use portolan_io::picture::{MapFigure, Picture, decibels, factors_figure, map_figure, terminal};
 use portolan_io::{ReadOptions, check_output, read_map_part, write_bytes};
 
-use super::{
-    check_apart, load_map, load_readings, options_for, strongest_band, warn_about,
-};
+use super::{check_apart, load_map, load_readings, options_for, strongest_band, warn_about};
 use crate::args::PlotArgs;
 use crate::failure::Failure;
 use crate::output::{emit, say};

@@ -60,11 +60,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
             "notes": notes,
         }));
     }
-    say(&format!(
-        "{}: {asked}, {} band(s) in {seconds:.2} s",
-        args.output.display(),
-        bands.len()
-    ));
+    say(&format!("{}: {asked}, {} band(s) in {seconds:.2} s", args.output.display(), bands.len()));
     Ok(())
 }
 
@@ -77,10 +73,7 @@ fn bands(args: &PredictArgs, model: &Model) -> Result<Vec<usize>, Failure> {
             let known: Vec<String> =
                 (0..model.bands().min(12)).map(|band| model.labels().label(band)).collect();
             let more = if model.bands() > 12 { ", .." } else { "" };
-            Failure::input(format!(
-                "--bands {name}: the model has {}{more}",
-                known.join(", ")
-            ))
+            Failure::input(format!("--bands {name}: the model has {}{more}", known.join(", ")))
         })?;
         if bands.contains(&band) {
             return Err(Failure::input(format!("--bands {name}: it is named twice")));
@@ -94,11 +87,13 @@ fn bands(args: &PredictArgs, model: &Model) -> Result<Vec<usize>, Failure> {
 fn grid(args: &PredictArgs, model: &Model) -> Result<Grid, Failure> {
     let own = model.grid_or_default()?;
     let cell_m = args.cell_m.unwrap_or(own.cell_m());
+    // Said before a region is counted in cells of no size.
+    Grid::new(1, 1, cell_m)?;
     let origin = args.origin.map(|(x, y)| Site::new(x, y));
     match (args.region, args.grid) {
-        (Some(_), Some(_)) if args.cell_m.is_some() => Err(Failure::input(
-            "--region with --grid says the cell size: leave out --cell-m",
-        )),
+        (Some(_), Some(_)) if args.cell_m.is_some() => {
+            Err(Failure::input("--region with --grid says the cell size: leave out --cell-m"))
+        }
         (Some(_), _) if origin.is_some() => {
             Err(Failure::input("--region says where the map begins: leave out --origin"))
         }

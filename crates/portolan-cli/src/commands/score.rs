@@ -49,11 +49,8 @@ fn as_text(score: &Score) -> String {
     if let Some(coverage) = score.coverage_90 {
         lines.push(format!("90 % interval  covers {:.1} %", 100.0 * coverage));
     }
-    let scale = if score.offset > 0.0 {
-        format!("ln(x + {:e})", score.offset)
-    } else {
-        "ln x".to_string()
-    };
+    let scale =
+        if score.offset > 0.0 { format!("ln(x + {:e})", score.offset) } else { "ln x".to_string() };
     lines.push(format!("entries        {}, compared as {scale}", score.entries));
     lines.join("\n")
 }

@@ -17,6 +17,14 @@ pub fn run(args: &SenseArgs) -> Result<(), Failure> {
     let layout = layout(args)?;
     let quantising = quantising(args)?;
     let truth = load_map(&args.truth, &args.read.options())?;
+    if let Layout::Cells(cells) = &layout
+        && let Some(off) = cells.iter().find(|cell| !truth.grid().contains(**cell))
+    {
+        let (row, col, rows, cols) = (off.row, off.col, truth.grid().rows(), truth.grid().cols());
+        return Err(Failure::input(format!(
+            "--cells: row {row}, col {col} is off the {rows} x {cols} grid"
+        )));
+    }
     let sensing = Sensing {
         layout,
         snr_db: args.snr_db,

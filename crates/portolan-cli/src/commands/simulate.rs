@@ -2,7 +2,7 @@
 
 use portolan::Grid;
 use portolan::simulate::{PsdShape, Scenario, simulate};
-use portolan_io::{WriteOptions, write_map};
+use portolan_io::{WriteOptions, free_memory, write_map};
 
 use super::check_target;
 use crate::args::{Psd, SimulateArgs};
@@ -24,6 +24,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
         },
         seed: args.seed,
     };
+    check_memory(args)?;
     let truth = watched("simulating", |_| simulate(&scenario))?;
     check_interrupt()?;
     let dense = args.factored.then_some(false);
@@ -37,4 +38,20 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
         args.emitters
     ));
     Ok(())
+}
+
+/// Refuses a map whose SLFs alone do not fit the memory.
+fn check_memory(args: &SimulateArgs) -> Result<(), Failure> {
+    let (rows, cols) = args.grid;
+    let sides = [rows, cols, args.emitters].map(|side| side as u64);
+    let bytes = sides.into_iter().fold(8, u64::saturating_mul);
+    match free_memory() {
+        Some(free) if bytes > free => Err(Failure::input(format!(
+            "{rows} x {cols} cells and {} emitters take {:.1} GB of memory, {:.1} GB are free",
+            args.emitters,
+            bytes as f64 / 1e9,
+            free as f64 / 1e9
+        ))),
+        _ => Ok(()),
+    }
 }

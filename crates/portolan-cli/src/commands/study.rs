@@ -151,8 +151,7 @@ fn one(
         rmse_db: score.rmse_db,
         coverage: coverage_unmeasured(&map, truth, score.offset, &measured).unwrap_or(f64::NAN),
         seconds,
-        counted: found
-            .map_or(f64::NAN, |n| f64::from(u8::from(n as usize == args.emitters))),
+        counted: found.map_or(f64::NAN, |n| f64::from(u8::from(n as usize == args.emitters))),
     };
     Ok((figures, misplaced(truth, &model)))
 }
@@ -176,9 +175,8 @@ fn misplaced(truth: &RadioMap, model: &Model) -> Vec<f64> {
         .collect()
 }
 
-const HEADER: [&str; 9] = [
-    "method", "SSIM", "±", "rmse dB", "±", "90 % covers", "place m", "count right", "seconds",
-];
+const HEADER: [&str; 9] =
+    ["method", "SSIM", "±", "rmse dB", "±", "90 % covers", "place m", "count right", "seconds"];
 
 /// One line of the table.
 struct Row {

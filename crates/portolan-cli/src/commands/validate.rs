@@ -151,7 +151,12 @@ fn report(
             })
             .collect();
         let header = [
-            "method", "rmse dB", "mean |e| dB", "median |e| dB", "90 % covers", "fit s",
+            "method",
+            "rmse dB",
+            "mean |e| dB",
+            "median |e| dB",
+            "90 % covers",
+            "fit s",
             "predict s",
         ];
         emit(&table(&header, &lines))?;
@@ -165,8 +170,11 @@ fn report(
 /// Sensors in the colour of their mean error, a panel for each method.
 fn draw(output: &Path, force: bool, readings: &Readings, rows: &[Row]) -> Result<(), Failure> {
     let grid = readings.grid_or_default()?;
-    let panels: Vec<Panel> =
-        rows.iter().filter(|row| row.failed.is_none()).map(|row| panel(readings, grid, row)).collect();
+    let panels: Vec<Panel> = rows
+        .iter()
+        .filter(|row| row.failed.is_none())
+        .map(|row| panel(readings, grid, row))
+        .collect();
     if panels.is_empty() {
         return Ok(());
     }

@@ -10,7 +10,7 @@ fn places_are_advised_written_drawn_and_sensed() {
     assert_eq!(said.stdout.lines().count(), 8);
     assert!(desk.read("places.png").starts_with(PNG));
     let places = String::from_utf8(desk.read("places.csv")).unwrap();
-    assert_eq!(places.lines().next(), Some("row,col"));
+    assert_eq!(places.lines().next(), Some("row,col,x_m,y_m"));
     assert_eq!(places.lines().count(), 7);
     let again = desk.ok("advise readings.npz --count 6 --threads 1");
     assert_eq!(again.stdout, said.stdout);
@@ -89,7 +89,10 @@ fn requests_that_make_no_sense() {
     desk.refused("advise readings.npz --plot places.jpg", &["places.jpg", ".png"]);
     desk.refused("advise nothing.npz", &["nothing.npz"]);
     desk.ok("simulate -o small.npz --grid 8x8 --bands 5");
-    desk.refused("advise readings.npz --truth small.npz", &["small.npz", "[16, 14, 5]"]);
+    desk.refused(
+        "advise readings.npz --truth small.npz",
+        &["readings.npz", "off the grid of 8 x 8"],
+    );
     desk.ok("sense truth.npz -o levels.npz --bits 3 --count 20");
     desk.refused("advise levels.npz --truth truth.npz --budget 4", &["levels"]);
 }

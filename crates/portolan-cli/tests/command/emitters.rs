@@ -19,7 +19,9 @@ fn field_says_where_its_emitters_are_how_surely_and_what_they_occupy() {
     for emitter in emitters {
         assert!(number(emitter, "row").is_finite() && number(emitter, "col").is_finite());
         assert!(number(emitter, "row_se") > 0.0 && number(emitter, "exponent_se") > 0.0);
-        assert_eq!(number(emitter, "col_se_m"), 2.0 * number(emitter, "col_se"));
+        assert_eq!(number(emitter, "y_se_m"), 2.0 * number(emitter, "col_se"));
+        let (x, row) = (number(emitter, "x_m"), number(emitter, "row"));
+        assert!((x - 2.0 * row).abs() < 1e-9, "{emitter}");
         assert!((1.0..4.0).contains(&number(emitter, "exponent")), "{emitter}");
         let ranges = emitter["occupied"].as_array().unwrap();
         let bands = ranges.iter().map(|r| 1 + r[1].as_u64().unwrap() - r[0].as_u64().unwrap());
@@ -36,12 +38,31 @@ fn field_says_where_its_emitters_are_how_surely_and_what_they_occupy() {
 }
 
 #[test]
+fn emitters_have_rows_and_columns_only_where_there_is_a_grid() {
+    let desk = Desk::with_readings();
+    desk.ok("convert readings.npz cells.csv");
+    let cells = String::from_utf8(desk.read("cells.csv")).unwrap();
+    desk.write("places.csv", cells.replacen("row,col", "x_m,y_m", 1));
+    let field = "--method field --emitters 2 --json";
+    let anywhere = desk.json(&format!("estimate places.csv -o a.npz {field}"));
+    let on_grid = desk.json(&format!("estimate places.csv -o b.npz {field} --grid 16x14"));
+    for (report, has) in [(&anywhere, false), (&on_grid, true)] {
+        for emitter in report["emitters"].as_array().unwrap() {
+            assert!(number(emitter, "x_m").is_finite() && number(emitter, "y_se_m") > 0.0);
+            for name in ["row", "col", "row_se", "col_se"] {
+                assert_eq!(emitter.get(name).is_some(), has, "{name} in {emitter}");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_a_method_does_not_know_is_null() {
     let desk = Desk::with_readings();
     let report = desk.json("estimate readings.npz -o btd.npz --method btd --emitters 2 --json");
     for emitter in report["emitters"].as_array().unwrap() {
         assert!(number(emitter, "row") >= 0.0 && number(emitter, "power_share") > 0.0);
-        for unknown in ["row_se", "col_se", "row_se_m", "exponent", "exponent_se"] {
+        for unknown in ["row_se", "col_se", "x_se_m", "y_se_m", "exponent", "exponent_se"] {
             assert!(emitter[unknown].is_null(), "{unknown} in {emitter}");
         }
     }
@@ -132,7 +153,7 @@ fn a_start_that_does_not_fit_is_refused() {
     desk.ok("simulate -o sides.npz --grid 14x16 --bands 5 --emitters 2");
     desk.refused(&format!("{field} dense.npz"), &["no SLFs and PSDs"]);
     desk.refused(&format!("{field} bands.npz"), &["4 bands"]);
-    desk.refused(&format!("{field} sides.npz"), &["14 x 16"]);
+    desk.refused(&format!("{field} sides.npz"), &["does not cover sensor"]);
     desk.refused(&format!("{field} none.npz"), &["none.npz"]);
     desk.refused(&format!("{field} truth.npz --emitters 3"), &["2 emitters", "3"]);
     let others = "estimate readings.npz -o x.npz --start truth.npz";

@@ -65,10 +65,15 @@ fn levels_survive_mat_and_are_refused_where_a_table_cannot_hold_them() {
 #[test]
 fn tables_are_written_in_the_unit_asked_for() {
     let desk = Desk::with_readings();
-    desk.ok("convert readings.npz dbm.csv");
-    desk.ok("convert readings.npz linear.csv --output-unit linear");
+    desk.ok("convert readings.npz own.csv");
+    desk.refused("convert readings.npz x.csv --output-unit dbm", &["x.csv", "relative"]);
+    desk.write("survey.csv", "row,col,dbm_1GHz\n0,0,-40\n3,2,-52.5\n");
+    desk.ok("convert survey.csv survey.npz");
+    desk.ok("convert survey.npz dbm.csv");
+    desk.ok("convert survey.npz linear.csv --output-unit linear");
     let header =
         |name| String::from_utf8(desk.read(name)).unwrap().lines().next().unwrap().to_string();
+    assert!(header("own.csv").contains("relative_"), "{}", header("own.csv"));
     assert!(header("dbm.csv").contains("dbm_"), "{}", header("dbm.csv"));
     assert!(!header("linear.csv").contains("dbm"), "{}", header("linear.csv"));
     let [dbm, linear] =

@@ -45,6 +45,18 @@ fn every_method_makes_the_same_bytes_with_one_and_two_threads() {
 }
 
 #[test]
+fn fit_and_predict_make_the_same_bytes_with_one_and_two_threads() {
+    let desk = Desk::new();
+    desk.ok("simulate -o truth.npz --grid 48x40 --bands 12 --seed 5");
+    desk.ok("sense truth.npz -o readings.npz --count 150 --snr-db 20 --gaps 0.1");
+    for method in METHODS.into_iter().chain(["field"]) {
+        same(&desk, &format!("fit readings.npz --method {method} --seed 7"), true);
+        desk.ok(&format!("fit readings.npz -o model.npz --method {method} --seed 7 --force"));
+        same(&desk, "predict model.npz --grid 90x70 --cell-m 0.5", true);
+    }
+}
+
+#[test]
 fn another_seed_makes_other_bytes() {
     let desk = Desk::with_readings();
     desk.ok("simulate -o other.npz --grid 16x14 --bands 5 --emitters 2 --seed 8");

@@ -100,6 +100,32 @@ impl Desk {
     }
 }
 
+/// A table that the command wrote.
+pub struct Table {
+    pub header: Vec<String>,
+    records: Vec<csv::StringRecord>,
+    pub lines: usize,
+}
+
+pub fn table(desk: &Desk, name: &str) -> Table {
+    let mut reader = csv::Reader::from_path(desk.path(name)).unwrap();
+    let header = reader.headers().unwrap().iter().map(str::to_string).collect();
+    let records: Vec<_> = reader.records().map(Result::unwrap).collect();
+    Table { header, lines: records.len(), records }
+}
+
+impl Table {
+    pub fn column(&self, name: &str) -> Vec<&str> {
+        let at = self.header.iter().position(|column| column == name);
+        let at = at.unwrap_or_else(|| panic!("{name} in {:?}", self.header));
+        self.records.iter().map(|record| &record[at]).collect()
+    }
+
+    pub fn numbers(&self, name: &str) -> Vec<f64> {
+        self.column(name).into_iter().map(|field| field.parse().unwrap()).collect()
+    }
+}
+
 /// What a run of the command came to.
 pub struct Said {
     pub code: Option<i32>,

@@ -43,7 +43,7 @@ fn a_trace_is_inspected_converted_and_estimated_from() {
     assert_eq!(desk.read("a.csv"), desk.read("b.csv"));
     let table = String::from_utf8(desk.read("a.csv")).unwrap();
     let lines: Vec<&str> = table.lines().collect();
-    assert_eq!(lines[..2], ["row,col,dbm_2437MHz,dbm_2457MHz", "0,0,-50,-57"]);
+    assert_eq!(lines[..2], ["x_m,y_m,dbm_2437MHz,dbm_2457MHz", "0,0,-50,-57"]);
     assert!(lines.contains(&"3,2,-61,-68"), "{table}");
     desk.ok("estimate survey.trace.zip -o map.npz --method kriging --grid 8x8 --cell-m 1");
     assert_eq!(desk.json("inspect map.npz --json")["rows"], 8);

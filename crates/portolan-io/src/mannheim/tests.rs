@@ -185,7 +185,8 @@ fn a_folder_becomes_a_survey() {
     let survey = survey(folder.path()).unwrap();
     assert_eq!((survey.grid.rows(), survey.grid.cols(), survey.scans), (34, 14, 4));
     assert_eq!(survey.freq_hz, [2.412e9, 2.437e9]);
-    assert_eq!(survey.offline.cells(), [Cell::new(0, 2), Cell::new(1, 0)]);
+    let cells = survey.offline.cells(survey.grid).unwrap();
+    assert_eq!(cells, [Cell::new(0, 2), Cell::new(1, 0)]);
     assert!((survey.offline.power()[[0, 0]] - 1e-7).abs() < 1e-20);
     assert_eq!((survey.online[0].x_m, survey.online[0].dbm[1]), (0.25, -42.0));
     assert!(survey.online[0].dbm[0].is_nan());
@@ -206,19 +207,25 @@ fn any_trace_is_read_on_the_callers_grid() {
         ("6,6.9,0", &["-60,100,3"]),
     ]);
     let readings = super::readings(std::io::Cursor::new(&trace), &options, &mut warnings).unwrap();
-    assert_eq!(readings.cells(), [Cell::new(1, 0), Cell::new(3, 3)]);
+    let places = [Site::new(1.9, 0.0), Site::new(2.1, 0.0), Site::new(6.0, 6.9)];
+    assert_eq!((readings.sites(), readings.scale()), (&places[..], Scale::Absolute));
+    let cells = readings.cells(readings.grid().unwrap()).unwrap();
+    assert_eq!(cells, [Cell::new(1, 0), Cell::new(1, 0), Cell::new(3, 3)]);
     assert_eq!(readings.freq_hz(), Some(&[100.0][..]));
-    assert!(
-        warnings.len() == 1 && warnings[0].contains("1 sensor(s) share a cell"),
-        "{warnings:?}"
-    );
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let anywhere = ReadOptions::default();
+    let readings = super::readings(std::io::Cursor::new(&trace), &anywhere, &mut warnings).unwrap();
+    assert_eq!((readings.sites(), readings.grid()), (&places[..], None));
     let refused = |options: ReadOptions, words: &str| {
         let problem =
             super::readings(std::io::Cursor::new(&trace), &options, &mut Vec::new()).unwrap_err();
         assert!(format!("{problem:?}").contains(words), "{problem:?}");
     };
-    refused(ReadOptions { grid: Some((3, 4)), ..options.clone() }, "line 3: row 3, col 3 is off");
-    refused(ReadOptions { origin_m: (4.0, 0.0), ..options.clone() }, "starts at 4");
+    refused(ReadOptions { grid: Some((3, 4)), ..options.clone() }, "line 3: x 6, y 6.9 is off");
+    refused(
+        ReadOptions { origin_m: Some((4.0, 0.0)), ..options.clone() },
+        "line 2: x 1.9, y 0 is off",
+    );
     refused(ReadOptions { unit: Some(Unit::Linear), ..options.clone() }, "dBm");
     refused(ReadOptions { var: Some("T".into()), ..options.clone() }, "--var");
     refused(ReadOptions { cell_m: Some(-1.0), ..options }, "positive number of metres");

@@ -129,7 +129,8 @@ impl<'a> Side<'a> {
             let place = self.map.emitters().get(emitter).map(|at| grid.position(*at));
             panel.emitters = place.into_iter().collect();
             let cells = |se: &[f64; 2]| se.map(|s| s / grid.cell_m());
-            panel.emitter_se = self.map.emitter_se_m().get(emitter).map(cells).into_iter().collect();
+            panel.emitter_se =
+                self.map.emitter_se_m().get(emitter).map(cells).into_iter().collect();
             panel.limits = limits;
             panel.bar = Some("power [dB]".to_owned());
             panel
@@ -218,6 +219,7 @@ fn match_emitters(truth: &Factors, factors: &Factors) -> (Vec<usize>, Vec<usize>
 mod tests {
     use super::*;
     use ndarray::{Array3, array};
+    use portolan::Scale;
 
     #[test]
     fn estimated_emitters_follow_the_true_order() {
@@ -234,14 +236,16 @@ mod tests {
     fn factors_that_do_not_belong_together_are_refused() {
         let map = |cols: usize, psd| {
             let grid = Grid::new(2, cols, 1.0).unwrap();
-            RadioMap::factored(grid, Factors { slf: Array3::ones((1, 2, cols)), psd }).unwrap()
+            let factors = Factors { slf: Array3::ones((1, 2, cols)), psd };
+            RadioMap::factored(grid, factors, Scale::paper()).unwrap()
         };
         let good = map(2, array![[1.0, 2.0]]);
         assert!(factors_figure(&good, Some(&good)).is_ok());
         let error = factors_figure(&good, Some(&map(3, array![[1.0, 2.0]]))).unwrap_err();
         assert!(error.to_string().contains("is 2 x 3 x 2, expected 2 x 2 x 2"), "{error}");
         assert!(factors_figure(&good, Some(&map(2, array![[1.0]]))).is_err());
-        let dense = RadioMap::dense(good.grid(), good.to_dense().into_owned()).unwrap();
+        let dense = RadioMap::dense(good.grid(), good.to_dense().into_owned(), Scale::paper());
+        let dense = dense.unwrap();
         for (map, truth) in [(&dense, None), (&good, Some(&dense))] {
             let error = factors_figure(map, truth).unwrap_err().to_string();
             assert!(error.contains("no factors"), "{error}");

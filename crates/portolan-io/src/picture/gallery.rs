@@ -1,7 +1,7 @@
 //! Whole pictures: their pixels, their sizes, odd inputs, and a gallery to look at.
 
 use ndarray::{Array2, Array3};
-use portolan::{Cell, Exponent, Factors, Grid, RadioMap, Readings, Values};
+use portolan::{BandLabels, Cell, Exponent, Factors, Grid, RadioMap, Readings, Scale, Values};
 use proptest::prelude::*;
 
 use super::*;
@@ -36,12 +36,14 @@ fn map(rows: usize, cols: usize, wave: f64) -> RadioMap {
     let emitters = (0..3)
         .map(|r| {
             let t = f64::from(r) * 2.4;
-            [rows as f64 * (0.5 + 0.33 * t.cos()), cols as f64 * (0.5 + 0.36 * t.sin())]
+            let place =
+                [rows as f64 * (0.5 + 0.33 * t.cos()), cols as f64 * (0.5 + 0.36 * t.sin())];
+            grid.site_at(place)
         })
         .collect();
-    RadioMap::factored(grid, factors(rows, cols, 3, 16, wave))
+    RadioMap::factored(grid, factors(rows, cols, 3, 16, wave), Scale::Absolute)
         .unwrap()
-        .with_frequencies(Some(freq))
+        .with_labels(BandLabels::from_frequencies(freq).unwrap())
         .unwrap()
         .with_emitters(emitters)
 }
@@ -56,9 +58,9 @@ fn with_spread(map: RadioMap) -> RadioMap {
 
 /// The same map with standard errors of every place and with exponents.
 fn located(map: &RadioMap) -> RadioMap {
-    let se = vec![[1.0, 2.5], [0.3, 0.2], [40.0, 6.0]];
+    let se = vec![[10.0, 25.0], [3.0, 2.0], [400.0, 60.0]];
     let exponents = [2.0, 2.31, 3.4].map(|value| Exponent { value, se: 0.1 }).to_vec();
-    map.clone().with_emitter_se(se).unwrap().with_exponents(exponents).unwrap()
+    map.clone().with_emitter_se_m(se).unwrap().with_exponents(exponents).unwrap()
 }
 
 fn readings(map: &RadioMap, every: usize) -> Readings {
@@ -69,7 +71,8 @@ fn readings(map: &RadioMap, every: usize) -> Readings {
     for (cell, mut row) in cells.iter().zip(values.outer_iter_mut()) {
         map.spectrum_into(*cell, row.as_slice_mut().unwrap());
     }
-    Readings::new(grid, cells, Values::Power(values)).unwrap()
+    let sites = cells.iter().map(|cell| grid.site(*cell)).collect();
+    Readings::new(sites, Values::Power(values), map.scale()).unwrap()
 }
 
 fn hash(i: usize) -> usize {
@@ -143,7 +146,9 @@ fn gallery() {
         y_limits: None,
     });
     std::fs::write(folder.join("loss.png"), figure.draw().png()).unwrap();
-    let split = |factors| RadioMap::factored(Grid::new(50, 50, 2.0).unwrap(), factors).unwrap();
+    let split = |factors| {
+        RadioMap::factored(Grid::new(50, 50, 2.0).unwrap(), factors, Scale::Absolute).unwrap()
+    };
     let many = split(factors(50, 50, 7, 64, 0.0));
     let picture = factors_figure(&many, None).unwrap();
     std::fs::write(folder.join("many.png"), picture.png()).unwrap();
@@ -187,7 +192,7 @@ fn figures_decode_to_their_size_lose_no_text_and_repeat_bit_for_bit() {
 #[test]
 fn estimates_share_the_limits_of_the_truth() {
     let truth = map(40, 40, 0.0);
-    let louder = RadioMap::dense(truth.grid(), &*truth.to_dense() * 1e9).unwrap();
+    let louder = RadioMap::dense(truth.grid(), &*truth.to_dense() * 1e9, Scale::Absolute).unwrap();
     let figure = MapFigure { truth: Some(&truth), ..plain(&louder) };
     let picture = map_figure(&figure).unwrap();
     // 90 dB above the truth: all of the estimate takes the brightest colour.
@@ -202,10 +207,10 @@ fn unknown_infinite_constant_and_silent_maps_are_drawn() {
         for offset in [0.0, 1e-9] {
             let grid = Grid::new(7, 9, 1.0).unwrap();
             let mut power = Array3::from_elem((7, 9, 7), fill);
-            let flat = RadioMap::dense(grid, power.clone()).unwrap();
+            let flat = RadioMap::dense(grid, power.clone(), Scale::paper()).unwrap();
             power[[3, 3, 6]] = f64::MAX;
             power[[3, 4, 6]] = 0.0;
-            let spiked = RadioMap::dense(grid, power).unwrap();
+            let spiked = RadioMap::dense(grid, power, Scale::paper()).unwrap();
             for (map, truth) in [(&flat, &spiked), (&spiked, &flat), (&flat, &flat)] {
                 let alone = MapFigure { offset, ..plain(map) };
                 assert_eq!(map_figure(&alone).unwrap().canvas().lost_ink(), 0);
@@ -213,7 +218,7 @@ fn unknown_infinite_constant_and_silent_maps_are_drawn() {
                 assert_eq!(map_figure(&beside).unwrap().canvas().lost_ink(), 0);
             }
             let f = Factors { slf: Array3::from_elem((9, 7, 9), fill), psd: Array2::zeros((9, 3)) };
-            let split = RadioMap::factored(grid, f).unwrap();
+            let split = RadioMap::factored(grid, f, Scale::paper()).unwrap();
             assert_eq!(factors_figure(&split, Some(&split)).unwrap().canvas().lost_ink(), 0);
         }
     }

@@ -164,16 +164,18 @@ fn sensor_panel(
     let at = |site: &Site| grid.position(*site);
     let nothing = Array2::from_elem((grid.rows(), grid.cols()), f64::NAN);
     let mut panel = power_panel("sensors", nothing, grid, limits);
-    panel.sensors =
-        heard.map(|(s, p)| Sensor { at: at(s), value: Some(10.0 * (p + offset).log10()) }).collect();
+    panel.sensors = heard
+        .map(|(s, p)| Sensor { at: at(s), value: Some(10.0 * (p + offset).log10()) })
+        .collect();
     panel
 }
 
-/// The sensors that read a band.
+/// The sensors on the grid that read a band.
 fn sensors(readings: &Readings, band: usize, grid: Grid) -> Vec<Sensor> {
     let power = readings.power();
     let silent = |n: usize| readings.not_heard().is_some_and(|silent| silent.entries[[n, band]]);
-    let read = |n: &usize| !power[[*n, band]].is_nan() || silent(*n);
+    let on_grid = |n: usize| grid.cell_at(readings.sites()[n]).is_some();
+    let read = |n: &usize| on_grid(*n) && (!power[[*n, band]].is_nan() || silent(*n));
     let at = |n: usize| grid.position(readings.sites()[n]);
     (0..readings.sensors()).filter(read).map(|n| Sensor { at: at(n), value: None }).collect()
 }

@@ -107,7 +107,8 @@ impl CityMap {
         };
         let stations = self.stations.iter().filter(inside);
         let stations = stations.map(|s| Cell::new(s.row - row, s.col - col)).collect();
-        let map = RadioMap::dense(grid, power, self.map.scale())?.with_labels(self.map.labels().clone())?;
+        let map = RadioMap::dense(grid, power, self.map.scale())?
+            .with_labels(self.map.labels().clone())?;
         Ok(Self { map, buildings, stations })
     }
 }

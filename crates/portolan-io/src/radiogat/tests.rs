@@ -35,7 +35,7 @@ impl Folder {
     fn variables(&self, file: &str, variables: &[(&'static str, Array2<f64>)]) {
         let fields: Vec<Field<'_>> = variables
             .iter()
-            .map(|(name, values)| Field::real(name, values.view().into_dyn().into()))
+            .map(|(name, values)| Field::real(*name, values.view().into_dyn().into()))
             .collect();
         let mut bytes = Vec::new();
         mat5_write::write(&fields, &mut bytes).unwrap();

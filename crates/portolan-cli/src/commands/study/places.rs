@@ -107,11 +107,8 @@ fn splits(
                 (0..known.sensors()).filter(|s| kept.binary_search(s).is_err()).collect();
             let sites: Vec<Site> = held.iter().map(|&s| known.sites()[s]).collect();
             let part = known.subset(&kept)?;
-            let context = Context {
-                seed,
-                emitters: args.assumed.unwrap_or_default(),
-                ..Context::default()
-            };
+            let context =
+                Context { seed, emitters: args.assumed.unwrap_or_default(), ..Context::default() };
             for (i, (call, row)) in calls.iter().zip(&mut rows).enumerate() {
                 if !go_on() {
                     return Err(Failure::Interrupted);

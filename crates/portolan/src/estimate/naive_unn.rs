@@ -50,6 +50,7 @@ const BUDGET: usize = 1080;
 
 /// How large the network is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NaiveSize {
     /// So many channels.
     Channels(usize),

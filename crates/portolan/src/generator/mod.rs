@@ -35,6 +35,7 @@ use weights::Layer;
 
 /// What the shipped weights were trained on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Trained {
     /// Shadowing of 4 to 8 dB, decorrelation of 40 to 90 m.
     #[default]

@@ -112,6 +112,7 @@ pub enum UnnStart {
 
 /// Iterations in which the decoder learns to draw the start's SLFs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Imitation {
     /// Fewer on large grids, where each costs more: some 20 s on two cores at most.
     AtMost(usize),

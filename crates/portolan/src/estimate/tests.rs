@@ -40,7 +40,11 @@ fn on(grid: Grid, cells: &[Cell], power: Array2<f64>) -> Readings {
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
-    methods().iter().filter(|m| !m.needs_truth).map(|m| m.name)
+    let has_weights = cfg!(feature = "dgm-weights");
+    methods()
+        .iter()
+        .filter(move |m| !m.needs_truth && (has_weights || m.name != "dgm"))
+        .map(|m| m.name)
 }
 
 /// The interpolators, which keep stricter laws than methods that fit a model.

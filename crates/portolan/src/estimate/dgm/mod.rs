@@ -367,5 +367,5 @@ impl Drawing for GeneratedSlfs {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "dgm-weights"))]
 mod tests;

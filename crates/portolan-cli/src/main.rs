@@ -78,6 +78,7 @@ fn threads(command: &Command) -> Option<usize> {
         Command::Study(args) => args.threads,
         Command::Compare(args) => args.run.threads,
         Command::Advise(args) => args.run.threads,
+        #[cfg(feature = "paper")]
         Command::Reproduce(args) => args.threads,
         _ => None,
     }

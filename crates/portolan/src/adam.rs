@@ -13,8 +13,11 @@ const EPSILON: f64 = 1e-8;
 pub trait Float:
     Copy + Default + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {
+    /// The nearest value of this type.
     fn of(value: f64) -> Self;
+    /// Square root.
     fn sqrt(self) -> Self;
+    /// The value, or 0 where it is negative.
     fn positive_part(self) -> Self;
 }
 

@@ -31,6 +31,7 @@ pub const MOST_PLACES: usize = 1000;
 /// How the uncertain part of a map varies over space.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Process {
+    /// Distance in metres over which the process loses its memory.
     pub decorrelation_m: f64,
     /// Variance of a sensor's noise over the variance of the process.
     pub noise_ratio: f64,
@@ -52,7 +53,9 @@ impl Process {
 
 /// A place for a new sensor and what it is expected to bring, given all places before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Advice {
+    /// Where to put the sensor.
     pub cell: Cell,
     /// By how much the variance falls, in dB^2, averaged over the known cells.
     pub reduction_db2: f64,
@@ -105,8 +108,7 @@ pub fn advise(
     };
     let spread: Vec<f64> = evaluated.iter().map(|cell| variance[grid.index(*cell)]).collect();
     let total: f64 = spread.iter().sum();
-    let mut posterior =
-        Posterior::new(grid, sensors, &evaluated, &spread, &candidates, process)?;
+    let mut posterior = Posterior::new(grid, sensors, &evaluated, &spread, &candidates, process)?;
     let mut advice = Vec::with_capacity(count);
     for done in 0..count {
         progress.report(done + 1, count + 1)?;

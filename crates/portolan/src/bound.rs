@@ -79,6 +79,7 @@ pub enum NetworkFactor {
 /// The maps that the domain-factored decoder can draw.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FactoredClass {
+    /// The decoder that draws every SLF.
     pub decoder: DecoderClass,
     /// R
     pub emitters: usize,
@@ -88,15 +89,20 @@ pub struct FactoredClass {
     pub psd_norm: f64,
     /// gamma, the largest Frobenius norm of an SLF.
     pub slf_norm: f64,
+    /// Which of the two network factors to use.
     pub factor: NetworkFactor,
 }
 
 /// The logarithm of a covering number, term by term; each is the natural logarithm of its term, and
 /// minus infinity where the term is 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Covering {
+    /// From the weights of the decoder.
     pub ln_network: f64,
+    /// From the latents.
     pub ln_latents: f64,
+    /// From the PSDs.
     pub ln_spectra: f64,
 }
 
@@ -177,6 +183,7 @@ pub enum Precision {
 /// A bound on the error of the recovered map: its root mean square over cells and bands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecoveryBound {
+    /// Full readings or levels: which proposition holds.
     pub precision: Precision,
     /// R
     pub emitters: usize,
@@ -197,6 +204,7 @@ pub struct BoundTerms {
     pub ln_sampling: f64,
     /// From the richness of the class.
     pub ln_covering: f64,
+    /// From the closest map of the class, which still misses the truth: nu.
     pub ln_misfit: f64,
 }
 
@@ -209,6 +217,7 @@ impl BoundTerms {
 
 /// Sensors that a bound asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SensorsNeeded {
     /// Natural logarithm of the number.
     pub ln: f64,

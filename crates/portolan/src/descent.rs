@@ -33,15 +33,18 @@ pub const CALM: usize = 5;
 /// The plan of a descent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Descent {
+    /// The most iterations.
     pub iterations: usize,
     /// Stop once the relative change of the loss was below this [`CALM`] times in a row; 0 = never.
     pub tolerance: f64,
+    /// How the learning rates fall.
     pub schedule: Schedule,
 }
 
 /// The loss was not a finite number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the fit diverged at iteration {iteration}")]
+#[non_exhaustive]
 pub struct Diverged {
     /// Counted from 0.
     pub iteration: usize,

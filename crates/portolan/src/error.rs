@@ -10,53 +10,143 @@ use crate::engine::EngineError;
 pub enum InputError {
     /// No cells at all, or more than can be counted.
     #[error("a grid of {rows} x {cols} cells is not possible: both sides must be at least 1")]
-    GridSize { rows: usize, cols: usize },
+    GridSize {
+        /// Rows asked for.
+        rows: usize,
+        /// Columns asked for.
+        cols: usize,
+    },
     /// The centre of the first cell is not a place.
     #[error("an origin at x {x_m}, y {y_m} is not possible: give finite metres")]
-    Origin { x_m: f64, y_m: f64 },
+    Origin {
+        /// Metres along x.
+        x_m: f64,
+        /// Metres along y.
+        y_m: f64,
+    },
     /// Cell size not a positive number.
     #[error("a cell of {cell_m} m is not possible: give a positive number of metres")]
-    CellSize { cell_m: f64 },
+    CellSize {
+        /// Side asked for, in metres.
+        cell_m: f64,
+    },
     /// An array whose shape does not fit the others.
     #[error("{what} has shape {found:?}, expected {expected:?}")]
-    Shape { what: &'static str, found: Vec<usize>, expected: Vec<usize> },
+    Shape {
+        /// The array.
+        what: &'static str,
+        /// Its shape.
+        found: Vec<usize>,
+        /// The shape that would fit.
+        expected: Vec<usize>,
+    },
     /// A map or reading that is negative or infinite.
     #[error("{what} at {place} is {value}: power must be finite and not negative")]
-    Power { what: &'static str, place: String, value: f64 },
+    Power {
+        /// The quantity: a reading, a map, a PSD.
+        what: &'static str,
+        /// Cell or sensor, and band.
+        place: String,
+        /// What stands there.
+        value: f64,
+    },
     /// A frequency that is not a positive finite number.
     #[error("frequency of band {band} is {value} Hz: it must be positive")]
-    Frequency { band: usize, value: f64 },
+    Frequency {
+        /// Counted from 0.
+        band: usize,
+        /// In Hz.
+        value: f64,
+    },
     /// A band name that is empty or not the only one of its kind.
     #[error("the label of band {band} is '{label}': labels must be distinct and not empty")]
-    Label { band: usize, label: String },
+    Label {
+        /// Counted from 0.
+        band: usize,
+        /// What it was called.
+        label: String,
+    },
     /// A place that is NaN or infinite.
     #[error("sensor {sensor} is at x {x_m}, y {y_m}: places must be finite")]
-    Place { sensor: usize, x_m: f64, y_m: f64 },
+    Place {
+        /// Counted from 0.
+        sensor: usize,
+        /// Metres along x.
+        x_m: f64,
+        /// Metres along y.
+        y_m: f64,
+    },
     /// A sensor outside the grid.
     #[error(
         "sensor {sensor} at x {x_m} m, y {y_m} m is off the grid of {rows} x {cols} cells: give a larger grid or remove the sensor"
     )]
-    OffGrid { sensor: usize, x_m: f64, y_m: f64, rows: usize, cols: usize },
+    OffGrid {
+        /// Counted from 0.
+        sensor: usize,
+        /// Metres along x.
+        x_m: f64,
+        /// Metres along y.
+        y_m: f64,
+        /// Rows of the grid.
+        rows: usize,
+        /// Columns of the grid.
+        cols: usize,
+    },
     /// Two sensors at one place where that is not allowed.
     #[error("sensors {first} and {second} both stand at x {x_m} m, y {y_m} m: merge them")]
-    DuplicateSite { first: usize, second: usize, x_m: f64, y_m: f64 },
+    DuplicateSite {
+        /// The sensor that came first, counted from 0.
+        first: usize,
+        /// The later one.
+        second: usize,
+        /// Metres along x.
+        x_m: f64,
+        /// Metres along y.
+        y_m: f64,
+    },
     /// A noise, repeat count or time that cannot be used.
     #[error("{what} of sensor {sensor}, band {band} is {value}: it must be {expected}")]
-    Entry { what: &'static str, sensor: usize, band: usize, value: f64, expected: &'static str },
+    Entry {
+        /// Noise, repeat count or time.
+        what: &'static str,
+        /// Counted from 0.
+        sensor: usize,
+        /// Counted from 0.
+        band: usize,
+        /// What stands there.
+        value: f64,
+        /// What may stand there.
+        expected: &'static str,
+    },
     /// A floor of hearing that lies above readings that were heard.
     #[error(
         "the floor of band {band} is {floor:.1} dB, above {above} of its {heard} heard readings: give the level below which nothing is heard"
     )]
-    Floor { band: usize, floor: f64, above: usize, heard: usize },
+    Floor {
+        /// Counted from 0.
+        band: usize,
+        /// The floor given, in dB.
+        floor: f64,
+        /// Heard readings below the floor.
+        above: usize,
+        /// Heard readings of the band.
+        heard: usize,
+    },
     /// Fewer than two sensors.
     #[error("{found} sensor(s): a map needs readings from at least 2 places")]
-    TooFewSensors { found: usize },
+    TooFewSensors {
+        /// How many there are.
+        found: usize,
+    },
     /// No bands.
     #[error("the readings have no bands")]
     NoBands,
     /// A band that no sensor has read.
     #[error("band {band} has no reading at any sensor: remove the band")]
-    EmptyBand { band: usize },
+    EmptyBand {
+        /// Counted from 0.
+        band: usize,
+    },
     /// Nothing but zeros.
     #[error("all readings are zero: there is no signal to map (check the unit)")]
     AllZero,
@@ -67,19 +157,49 @@ pub enum InputError {
     #[error(
         "level {level} of sensor {sensor}, band {band} is out of range: {edges} edges make levels 0 to {edges} (255 = missing)"
     )]
-    Level { level: u8, sensor: usize, band: usize, edges: usize },
+    Level {
+        /// The level found.
+        level: u8,
+        /// Counted from 0.
+        sensor: usize,
+        /// Counted from 0.
+        band: usize,
+        /// Inner edges of the quantiser.
+        edges: usize,
+    },
     /// A scenario or layout that cannot be made.
     #[error("{0}")]
     Request(String),
     /// An option that the method does not have.
     #[error("method {method} has no option '{option}': it has {known}")]
-    UnknownOption { method: &'static str, option: String, known: String },
+    UnknownOption {
+        /// Name of the method.
+        method: &'static str,
+        /// The option given.
+        option: String,
+        /// The options it has.
+        known: String,
+    },
     /// An option whose value cannot be used.
     #[error("option {option}={value} of method {method}: {expected}")]
-    OptionValue { method: &'static str, option: String, value: String, expected: String },
+    OptionValue {
+        /// Name of the method.
+        method: &'static str,
+        /// The option given.
+        option: String,
+        /// The value given.
+        value: String,
+        /// What may be given.
+        expected: String,
+    },
     /// A method that does not exist.
     #[error("there is no method '{name}': choose one of {known}")]
-    UnknownMethod { name: String, known: String },
+    UnknownMethod {
+        /// The name given.
+        name: String,
+        /// The methods there are.
+        known: String,
+    },
 }
 
 /// Why an estimate did not come about.

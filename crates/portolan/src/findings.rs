@@ -12,6 +12,7 @@ pub const OCCUPIED_DB: f64 = -20.0;
 /// A path-loss exponent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exponent {
+    /// Power falls as distance to minus this.
     pub value: f64,
     /// Standard error; NaN where unknown.
     pub se: f64,
@@ -19,6 +20,7 @@ pub struct Exponent {
 
 /// The bands that an emitter occupies: those within [`OCCUPIED_DB`] of its strongest.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Occupancy {
     /// First and last band of every stretch, in order.
     pub ranges: Vec<[usize; 2]>,
@@ -27,6 +29,7 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
+    /// From a PSD, one power per band. Without any power no band is occupied.
     pub fn of(psd: ArrayView1<'_, f64>) -> Self {
         let peak = psd.iter().copied().fold(0.0, f64::max);
         let least = peak * 10f64.powf(0.1 * OCCUPIED_DB);
@@ -45,6 +48,7 @@ impl Occupancy {
 
 /// One emitter of a map; None is what the map does not say.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct EmitterFinding {
     /// Its place, which may lie off the map.
     pub at: Site,

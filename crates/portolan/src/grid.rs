@@ -134,8 +134,7 @@ impl Grid {
 
     /// The centres of the cells of some rows, row by row.
     pub fn sites_of_rows(&self, rows: std::ops::Range<usize>) -> Vec<Site> {
-        rows.flat_map(|row| (0..self.cols).map(move |col| self.site(Cell::new(row, col))))
-            .collect()
+        rows.flat_map(|row| (0..self.cols).map(move |col| self.site(Cell::new(row, col)))).collect()
     }
 
     /// Some rows and columns as a grid of their own, at the same place.

@@ -127,6 +127,9 @@ mod tests {
         assert!(BandLabels::new(None, Some(vec!["a".into(), "a".into()]), 2).is_err());
         assert!(BandLabels::new(None, Some(vec!["a".into(), String::new()]), 2).is_err());
         let fine = BandLabels::new(None, Some(vec!["a".into(), "b".into()]), 2).unwrap();
-        assert_eq!((fine.find("b", 2), fine.find("0", 2), fine.find("2", 2)), (Some(1), Some(0), None));
+        assert_eq!(
+            (fine.find("b", 2), fine.find("0", 2), fine.find("2", 2)),
+            (Some(1), Some(0), None)
+        );
     }
 }

@@ -33,8 +33,11 @@ pub trait Real:
     + std::ops::Mul<Output = Self>
     + std::ops::AddAssign
 {
+    /// The nearest value of this type.
     fn of(value: f64) -> Self;
+    /// The same value in double precision.
     fn to_f64(self) -> f64;
+    /// Whether it is not a number.
     fn is_nan(self) -> bool;
 }
 
@@ -76,8 +79,11 @@ impl Real for f64 {
 /// Gauss-Newton and pseudo-data need (never negative). A missing entry has all three zero.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Score<T> {
+    /// What the entry costs: a squared error, or minus the logarithm of a probability.
     pub loss: T,
+    /// Derivative of the loss in mu.
     pub gradient: T,
+    /// Curvature of the loss in mu, 0 or more.
     pub curvature: T,
 }
 
@@ -87,6 +93,7 @@ pub trait Likelihood<T: Real>: Sync {
     /// What a sensor reports: a value of h(x), or a level.
     type Target: Copy + Send + Sync;
 
+    /// Loss, gradient and curvature of one reading.
     fn entry(&self, target: Self::Target, mean: T) -> Score<T>;
 
     /// Writes the gradient of a row and returns its summed loss.

@@ -19,6 +19,10 @@ pub struct Quantiser {
 }
 
 impl Quantiser {
+    /// From edges, the noise before quantising and the a of ln(x + a).
+    ///
+    /// # Errors
+    /// Unless there are 1 to 254 finite, ascending edges, `sigma` is 0 or more and `offset` positive.
     pub fn new(edges: Vec<f64>, sigma: f64, offset: f64) -> Result<Self, InputError> {
         let error = |message: String| Err(InputError::Quantiser(message));
         if edges.is_empty() || edges.len() > 254 {
@@ -75,6 +79,7 @@ impl Quantiser {
         Self::new(edges, sigma, offset)
     }
 
+    /// Inner edges in ln(x + offset), ascending.
     pub fn edges(&self) -> &[f64] {
         &self.edges
     }

@@ -16,13 +16,32 @@ use crate::map::RadioMap;
 pub enum ScoreError {
     /// Different grids or bands.
     #[error("the maps differ in shape: {estimate:?} against {truth:?} (rows, cols, bands)")]
-    Shape { estimate: [usize; 3], truth: [usize; 3] },
+    Shape {
+        /// Rows, columns and bands of the estimate.
+        estimate: [usize; 3],
+        /// Rows, columns and bands of the truth.
+        truth: [usize; 3],
+    },
     /// The same number of cells, but not the same places.
     #[error("the maps lie on different grids: {estimate} against {truth}")]
-    Grid { estimate: String, truth: String },
+    Grid {
+        /// The grid of the estimate.
+        estimate: String,
+        /// The grid of the truth.
+        truth: String,
+    },
     /// The same number of bands, but not the same bands.
-    #[error("the maps have different bands: band {band} is {estimate} in one and {truth} in the other")]
-    Bands { band: usize, estimate: String, truth: String },
+    #[error(
+        "the maps have different bands: band {band} is {estimate} in one and {truth} in the other"
+    )]
+    Bands {
+        /// The first band that differs, counted from 0.
+        band: usize,
+        /// What the estimate calls it.
+        estimate: String,
+        /// What the truth calls it.
+        truth: String,
+    },
     /// No entry known in both maps.
     #[error("the maps have no known entry in common")]
     Empty,
@@ -30,6 +49,7 @@ pub enum ScoreError {
 
 /// The local window of SSIM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Window {
     /// 7 x 7, equal weights, sample covariance: scikit-image's default and ours.
     Uniform7,
@@ -120,6 +140,7 @@ fn local_mean(image: &Array2<f64>, weights: &[f64]) -> Array2<f64> {
 
 /// All figures of one comparison. Entries unknown (NaN) in either map do not count.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Score {
     /// Mean over bands of SSIM of ln(x + a), 7 x 7 window, data range of the true log map. None
     /// where the map or its unknown cells leave no whole window.
@@ -178,7 +199,8 @@ pub fn score(
         .map(|k| {
             let (guess, exact) = (estimate.band(k), truth.band(k));
             let spread = estimate.spread_db().map(|s| s.index_axis(Axis(2), k).to_owned());
-            let (guess, exact) = (guess.mapv(|x| raised(x, floor)), exact.mapv(|x| raised(x, floor)));
+            let (guess, exact) =
+                (guess.mapv(|x| raised(x, floor)), exact.mapv(|x| raised(x, floor)));
             let sums = compare_band(&guess, &exact, spread.as_ref(), link);
             let (guess, exact) = (guess.mapv(|x| link.apply(x)), exact.mapv(|x| link.apply(x)));
             let relative = ssim(guess.view(), exact.view(), range, Window::Uniform7)?;
@@ -405,7 +427,8 @@ mod tests {
     #[test]
     fn coverage_counts_entries_inside_the_interval() {
         let (a, _) = maps();
-        let stronger = RadioMap::dense(a.grid(), a.to_dense().mapv(|x| 2.0 * x), a.scale()).unwrap();
+        let stronger =
+            RadioMap::dense(a.grid(), a.to_dense().mapv(|x| 2.0 * x), a.scale()).unwrap();
         let spread = |s: f64| Some(Array3::from_elem((20, 16, 8), s));
         let wide = stronger.clone().with_spread_db(spread(3.0)).unwrap();
         assert_eq!(score(&wide, &a, Some(1e-30)).unwrap().coverage_90, Some(1.0));

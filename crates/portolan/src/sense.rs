@@ -19,6 +19,7 @@ use crate::site::Site;
 
 /// Where the sensors stand.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Layout {
     /// Random cells, this share of all (rounded, at least 2).
     Fraction(f64),
@@ -29,12 +30,18 @@ pub enum Layout {
     /// A regular lattice, one sensor every so many cells along both axes, centred.
     Lattice(usize),
     /// A drive along straight legs between waypoints, one sensor every so many cells.
-    Path { waypoints: Vec<Cell>, every: usize },
+    Path {
+        /// Where the legs begin and end.
+        waypoints: Vec<Cell>,
+        /// Cells from one sensor to the next.
+        every: usize,
+    },
 }
 
 /// Levels instead of power.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantising {
+    /// Bits of a level, 1 to 8.
     pub bits: u32,
     /// Inner edges in ln(x + a); chosen from quantiles where absent.
     pub edges: Option<Vec<f64>>,
@@ -45,12 +52,15 @@ pub struct Quantising {
 /// How a map is sensed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sensing {
+    /// Where the sensors stand.
     pub layout: Layout,
     /// Power of the readings over power of the additive noise, over all readings, in dB.
     pub snr_db: Option<f64>,
     /// Share of single readings that are lost.
     pub gaps: f64,
+    /// Report levels instead of power.
     pub quantising: Option<Quantising>,
+    /// Seed of places, noise and gaps.
     pub seed: u64,
 }
 

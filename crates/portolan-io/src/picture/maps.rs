@@ -117,6 +117,7 @@ fn mark_emitters(panel: &mut HeatPanel, map: &RadioMap) {
     panel.emitters = map.emitters().iter().map(|at| grid.position(*at)).collect();
     let cells = |se: &[f64; 2]| se.map(|s| s / grid.cell_m());
     panel.emitter_se = map.emitter_se_m().iter().map(cells).collect();
+    panel.bar = Some(format!("power [{}]", map.scale().decibels()));
 }
 
 fn power_panel(title: &str, field: Array2<f64>, grid: Grid, limits: (f64, f64)) -> HeatPanel {

@@ -110,18 +110,22 @@ impl Decoder {
         Self { parallel: yes, ..self }
     }
 
+    /// The architecture it was made with.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
+    /// Rows of the grid.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
+    /// Columns of the grid.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
+    /// Number of emitters, each with a latent of its own.
     pub fn emitters(&self) -> usize {
         self.emitters
     }

@@ -55,6 +55,7 @@ impl Readout {
         self.order.len()
     }
 
+    /// Whether it reads no cell.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }

@@ -17,8 +17,11 @@ pub trait Real:
     + Neg<Output = Self>
     + AddAssign
 {
+    /// The nearest value of this type.
     fn of(value: f64) -> Self;
+    /// e to the power of the value.
     fn exp(self) -> Self;
+    /// Square root.
     fn sqrt(self) -> Self;
 }
 
@@ -83,7 +86,9 @@ pub struct Tape<T> {
 
 /// Gradients in the layouts of the parameters and the latents.
 pub struct Gradients<T> {
+    /// By parameter, as [`Layout`](super::Layout) orders them.
     pub params: Vec<T>,
+    /// By latent, emitter by emitter.
     pub latents: Vec<T>,
 }
 

@@ -57,9 +57,13 @@ pub struct Shape {
     pub channels: usize,
     /// Side of the convolution kernel, 1 to 7. Pads (k - 1) / 2 before and k / 2 after.
     pub kernel: usize,
+    /// How a block enlarges its image.
     pub upsampling: Upsampling,
+    /// How a block normalises each channel.
     pub normalisation: Normalisation,
+    /// What a convolution sees beyond the border.
     pub padding: Padding,
+    /// What turns the last layer into an SLF.
     pub output: Output,
     /// Images drawn of one latent, 1 to 65536: 1 where an emitter's SLF is drawn, as many as bands
     /// where a map is drawn without factors.
@@ -186,6 +190,7 @@ pub struct BlockLayout {
 /// convolution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
+    /// The blocks in the order in which they run.
     pub blocks: Vec<BlockLayout>,
     /// Weights of the output convolution, (output, channel).
     pub out: Range<usize>,

@@ -72,10 +72,20 @@ pub trait Engine: std::fmt::Debug + Send + Sync {
 pub enum EngineError {
     /// The problem is sound, but not for this engine: a shape it has no code for, too little memory.
     #[error("the engine {engine} cannot do this fit: {reason} (the engine cpu does every fit)")]
-    Refused { engine: String, reason: String },
+    Refused {
+        /// Name of the engine.
+        engine: String,
+        /// What it has no code or memory for.
+        reason: String,
+    },
     /// The device or its driver failed.
     #[error("the engine {engine} failed: {reason}")]
-    Failed { engine: String, reason: String },
+    Failed {
+        /// Name of the engine.
+        engine: String,
+        /// What the device or driver said.
+        reason: String,
+    },
     /// Sizes or cells that do not fit together.
     #[error(transparent)]
     Malformed(#[from] InputError),

@@ -8,6 +8,7 @@ use crate::likelihood::Probit;
 /// Everything that is fitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unknowns {
+    /// Weights of the decoder and its latents.
     pub network: Network,
     /// Emitters x bands, 0 or more.
     pub psd: Vec<f32>,
@@ -19,10 +20,13 @@ pub struct Unknowns {
 pub struct FitProblem<'a> {
     /// Where each sensor is: row-major indices of cells. A cell may hold several.
     pub cells: &'a [usize],
+    /// Number of bands.
     pub bands: usize,
+    /// What the sensors read there.
     pub targets: Targets<'a>,
     /// The a of ln(x + a), 0 or more.
     pub offset: f32,
+    /// Where the descent begins.
     pub start: &'a Unknowns,
 }
 
@@ -33,7 +37,12 @@ pub enum Targets<'a> {
     LnPower(&'a [f32]),
     /// Levels, [`MISSING_LEVEL`](crate::quantiser::MISSING_LEVEL) where nothing was read: the
     /// misfit is the negative logarithm of their probability.
-    Levels { levels: &'a [u8], probit: &'a Probit },
+    Levels {
+        /// Sensors x bands.
+        levels: &'a [u8],
+        /// Edges and noise that the levels come from.
+        probit: &'a Probit,
+    },
 }
 
 impl Targets<'_> {
@@ -45,6 +54,7 @@ impl Targets<'_> {
         }
     }
 
+    /// Whether there is nothing to fit.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -53,18 +63,24 @@ impl Targets<'_> {
 /// Weights of the squared norms in the objective.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Penalties {
+    /// On the latents.
     pub latent: f64,
+    /// On the PSDs.
     pub psd: f64,
+    /// On the weights of the network.
     pub network: f64,
 }
 
 /// How all fits of a batch descend.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FitOptions {
+    /// Iterations, tolerance and schedule.
     pub descent: Descent,
     /// Learning rate of network and latents.
     pub rate_network: f64,
+    /// Learning rate of the PSDs.
     pub rate_psd: f64,
+    /// Weights of the squared norms.
     pub penalties: Penalties,
 }
 
@@ -76,12 +92,14 @@ pub struct ImitationProblem<'a> {
     pub targets: &'a [f32],
     /// The a of ln(S + a), 0 or more.
     pub offset: f32,
+    /// Where the descent begins.
     pub start: &'a Network,
 }
 
 /// How all imitations of a batch descend.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ImitationOptions {
+    /// Iterations, tolerance and schedule.
     pub descent: Descent,
     /// Learning rate of network and latents.
     pub rate: f64,

@@ -294,9 +294,8 @@ mod tests {
             let auto = told(Emitters::Auto, Auto::default(), &readings);
             let silent = Progress::silent();
             let kriging = Kriging::default().fit(&readings, &Context::default(), &silent).unwrap();
-            let rmse = |m: &Model| {
-                score(&m.map(grid, &silent).unwrap(), &truth, None).unwrap().rmse_db
-            };
+            let rmse =
+                |m: &Model| score(&m.map(grid, &silent).unwrap(), &truth, None).unwrap().rmse_db;
             assert!(rmse(&auto) <= rmse(&kriging), "{} {}", rmse(&auto), rmse(&kriging));
             let field = auto.report().chosen.as_deref() == Some("field");
             chosen += usize::from(field);

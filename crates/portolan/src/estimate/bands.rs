@@ -217,9 +217,8 @@ impl BandData {
                 && group.share.len() == sensors
                 && group.stated.len() == sensors
                 && group.share.iter().chain(&group.stated).all(|v| *v >= 0.0);
-            let fresh = group.bands.iter().all(|&b| {
-                b < bands && !std::mem::replace(&mut seen[b], true)
-            });
+            let fresh =
+                group.bands.iter().all(|&b| b < bands && !std::mem::replace(&mut seen[b], true));
             if !fits || !fresh {
                 return Err(damaged(&format!("values_{g}"), "does not fit the others"));
             }

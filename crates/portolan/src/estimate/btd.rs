@@ -13,7 +13,7 @@ use crate::grid::Grid;
 use crate::likelihood::Probit;
 use crate::map::Factors;
 use crate::model::{
-    Archive, DrawnGrid, Drawing, Gridded, Model, ModelEmitter, Report, damaged, power_shares,
+    Archive, Drawing, DrawnGrid, Gridded, Model, ModelEmitter, Report, damaged, power_shares,
 };
 use crate::progress::Progress;
 use crate::readings::{Readings, Values};

@@ -145,7 +145,9 @@ mod tests {
         // Every fold has its share of every quarter.
         for fold in spread_folds(&sites, 5) {
             for (x, y) in [(0, 0), (0, 10), (10, 0), (10, 10)] {
-                let inside = |s: &&usize| (x..x + 10).contains(&(*s / 20)) && (y..y + 10).contains(&(*s % 20));
+                let inside = |s: &&usize| {
+                    (x..x + 10).contains(&(*s / 20)) && (y..y + 10).contains(&(*s % 20))
+                };
                 assert!((15..=25).contains(&fold.iter().filter(inside).count()));
             }
         }

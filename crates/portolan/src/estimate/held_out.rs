@@ -41,8 +41,7 @@ impl<'a> Judge<'a> {
                 (link, bounds, None)
             }
         };
-        let floor =
-            if link.offset() > 0.0 { 0.0 } else { quiet_offset(power.iter().copied()) };
+        let floor = if link.offset() > 0.0 { 0.0 } else { quiet_offset(power.iter().copied()) };
         Self { readings, power, link, floor, bounds, probit }
     }
 

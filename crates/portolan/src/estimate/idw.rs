@@ -112,6 +112,9 @@ impl interpolated::Surface for Surface {
     }
 
     fn load(archive: &Archive) -> Result<Self, EstimateError> {
-        Ok(Self { power: archive.number("power")?, neighbours: archive.count("neighbours")?.max(1) })
+        Ok(Self {
+            power: archive.number("power")?,
+            neighbours: archive.count("neighbours")?.max(1),
+        })
     }
 }

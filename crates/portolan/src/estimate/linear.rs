@@ -118,7 +118,12 @@ impl Mesh {
     }
 
     /// Three sensors and their shares at a place.
-    fn corners(&self, sites: &[Site], at: Site, found: &mut Vec<(f64, usize)>) -> [(usize, f64); 3] {
+    fn corners(
+        &self,
+        sites: &[Site],
+        at: Site,
+        found: &mut Vec<(f64, usize)>,
+    ) -> [(usize, f64); 3] {
         let low = self.region.low;
         let square = self.square(at.x_m - low.x_m) * self.across + self.square(at.y_m - low.y_m);
         let near = &self.overlapping[self.start[square]..self.start[square + 1]];
@@ -135,9 +140,8 @@ impl Mesh {
 /// Barycentric shares of a place inside a triangle; None outside. A place on an edge belongs to
 /// both triangles and gets the same value from either.
 fn shares([a, b, c]: [Site; 3], at: Site) -> Option<[f64; 3]> {
-    let cross = |p: Site, q: Site| {
-        (p.x_m - a.x_m) * (q.y_m - a.y_m) - (q.x_m - a.x_m) * (p.y_m - a.y_m)
-    };
+    let cross =
+        |p: Site, q: Site| (p.x_m - a.x_m) * (q.y_m - a.y_m) - (q.x_m - a.x_m) * (p.y_m - a.y_m);
     let area = cross(b, c);
     if area == 0.0 {
         return None;

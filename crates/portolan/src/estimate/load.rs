@@ -20,8 +20,12 @@ pub(crate) fn load(
         thin_plate::KIND => Box::new(Interpolated::<thin_plate::Surface>::load(archive, bands)?),
         kriging::KIND => Box::new(kriging::KrigedBands::load(archive, bands)?),
         field::KIND => Box::new(field::EmitterFields::load(archive, bands)?),
-        btd::KIND => Box::new(Gridded::load(archive, grid, btd::BlockTerms::load(archive, bands)?)?),
-        unn::KIND => Box::new(Gridded::load(archive, grid, unn::DecodedSlfs::load(archive, bands)?)?),
+        btd::KIND => {
+            Box::new(Gridded::load(archive, grid, btd::BlockTerms::load(archive, bands)?)?)
+        }
+        unn::KIND => {
+            Box::new(Gridded::load(archive, grid, unn::DecodedSlfs::load(archive, bands)?)?)
+        }
         naive_unn::KIND => {
             Box::new(Gridded::load(archive, grid, naive_unn::DecodedBands::load(archive, bands)?)?)
         }

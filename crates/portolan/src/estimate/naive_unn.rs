@@ -17,7 +17,7 @@ use crate::error::{EstimateError, InputError};
 use crate::grid::Grid;
 use crate::likelihood::{Likelihood, Probit, SquaredError};
 use crate::link::Link;
-use crate::model::{Archive, DrawnGrid, Drawing, Model, Report, damaged};
+use crate::model::{Archive, Drawing, DrawnGrid, Model, Report, damaged};
 use crate::penalty::add_penalty;
 use crate::progress::Progress;
 use crate::readings::{Readings, Values};
@@ -50,6 +50,7 @@ const BUDGET: usize = 1080;
 
 /// How large the network is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NaiveSize {
     /// So many channels.
     Channels(usize),

@@ -10,6 +10,7 @@ use crate::error::InputError;
 /// One option of a method, as `portolan methods` shows it.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
+    /// Its key in `key=value`.
     pub name: &'static str,
     /// The default in words or figures, and where it comes from.
     pub default: &'static str,

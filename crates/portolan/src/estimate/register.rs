@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Method, OptionSpec, Options, auto, btd, dgm, field, idw, kriging, linear, naive_unn,
-    nearest, oracle, thin_plate, unn,
+    Method, OptionSpec, Options, auto, btd, dgm, field, idw, kriging, linear, naive_unn, nearest,
+    oracle, thin_plate, unn,
 };
 use crate::engine::Engine;
 use crate::error::InputError;

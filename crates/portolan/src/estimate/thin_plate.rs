@@ -210,7 +210,8 @@ impl Spline {
     /// The sensors' part of the diagonal of the inverse.
     fn inverse_diagonal(&self, smoothing: f64) -> Option<Vec<f64>> {
         let system = self.system(smoothing);
-        let inverse = solve_general(system.as_ref(), Mat::identity(system.nrows(), system.nrows()).as_ref())?;
+        let inverse =
+            solve_general(system.as_ref(), Mat::identity(system.nrows(), system.nrows()).as_ref())?;
         let own: Vec<f64> = (0..self.sites.len()).map(|i| inverse[(i, i)]).collect();
         own.iter().all(|v| *v != 0.0).then_some(own)
     }
@@ -292,8 +293,7 @@ mod tests {
     #[test]
     fn equal_to_scipy() {
         let fixture = load("thin_plate");
-        let sites: Vec<Site> =
-            fixture["at"].1.chunks(2).map(|p| Site::new(p[0], p[1])).collect();
+        let sites: Vec<Site> = fixture["at"].1.chunks(2).map(|p| Site::new(p[0], p[1])).collect();
         let values = fixture["values"].1.clone();
         let values = Array2::from_shape_vec((sites.len(), 1), values).unwrap();
         let spline = Spline::through(&group(sites, values), None, 0.0).unwrap();

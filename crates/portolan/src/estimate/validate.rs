@@ -12,6 +12,7 @@ const NINETY: f64 = 1.645;
 
 /// Predicted less read, in dB, at sensors that the fit had not seen.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Residuals {
     /// Sensor, band and difference of every entry.
     pub entries: Vec<(usize, usize, f64)>,

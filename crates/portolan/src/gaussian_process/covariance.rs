@@ -163,7 +163,8 @@ mod tests {
 
     #[test]
     fn matrices_agree_with_single_pairs() {
-        let sites: Vec<Site> = (0..9).map(|i| Site::new(f64::from(i * i % 7), f64::from(i))).collect();
+        let sites: Vec<Site> =
+            (0..9).map(|i| Site::new(f64::from(i * i % 7), f64::from(i))).collect();
         let correlation = Correlation { family: Family::Matern52, decorrelation_m: 3.0 };
         let (matrix, cross) = (correlation.matrix(&sites), correlation.cross(&sites, &sites));
         for j in 0..9 {

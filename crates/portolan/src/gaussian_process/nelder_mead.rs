@@ -162,7 +162,10 @@ mod tests {
         let bounds = [(-5.0, 5.0), (-5.0, 5.0)];
         let Ok(one) = polish(bowl, vec![0.32, -1.17], &bounds);
         let Ok(two) = polish(bowl, vec![0.27, -1.22], &bounds);
-        assert!((one[0] - two[0]).abs() < 1e-7 && (one[1] - two[1]).abs() < 1e-7, "{one:?} {two:?}");
+        assert!(
+            (one[0] - two[0]).abs() < 1e-7 && (one[1] - two[1]).abs() < 1e-7,
+            "{one:?} {two:?}"
+        );
         assert!((one[0] - 0.3).abs() < 0.01);
         // At a bound only the other coordinate moves.
         let tight = [(-5.0, 5.0), (-1.0, 5.0)];

@@ -9,6 +9,7 @@ use crate::site::Site;
 
 /// What the nugget is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum NuggetRole {
     /// Noise of the sensors: the map is smoothed at the sensors, the spread is the field's own.
     #[default]

@@ -217,8 +217,7 @@ impl Search {
         let (decorrelation_m, first, second) = self.unpack(x);
         let (sill, nugget) = if self.profiled() {
             let correlation = Correlation { family: self.family, decorrelation_m };
-            let terms =
-                samples.iter().filter_map(|s| s.terms(self.trend, correlation, first, 1.0));
+            let terms = samples.iter().filter_map(|s| s.terms(self.trend, correlation, first, 1.0));
             let (mut quadratic, mut freedom) = (0.0, 0.0);
             for t in terms {
                 freedom += t.freedom * t.quadratic.len() as f64;

@@ -22,6 +22,7 @@ mod weights;
 
 pub use sampler::Sampler;
 
+#[cfg(feature = "dgm-weights")]
 use std::sync::OnceLock;
 
 use fearless_simd::{Level, dispatch, prelude::*};
@@ -35,6 +36,7 @@ use weights::Layer;
 
 /// What the shipped weights were trained on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Trained {
     /// Shadowing of 4 to 8 dB, decorrelation of 40 to 90 m.
     #[default]
@@ -47,7 +49,8 @@ impl Trained {
     /// The generator, unpacked once.
     ///
     /// # Errors
-    /// If the weights this was built with are damaged.
+    /// If this was built without the feature `dgm-weights`, or with damaged weights.
+    #[cfg(feature = "dgm-weights")]
     pub fn generator(self) -> Result<&'static Generator, InputError> {
         static BROAD: OnceLock<Result<Generator, InputError>> = OnceLock::new();
         static NARROW: OnceLock<Result<Generator, InputError>> = OnceLock::new();
@@ -56,6 +59,17 @@ impl Trained {
             Trained::Narrow => (&NARROW, include_bytes!("../../weights/slf_narrow.safetensors")),
         };
         cell.get_or_init(|| Generator::from_safetensors(bytes)).as_ref().map_err(Clone::clone)
+    }
+
+    /// The generator, unpacked once.
+    ///
+    /// # Errors
+    /// Always: this build has no weights.
+    #[cfg(not(feature = "dgm-weights"))]
+    pub fn generator(self) -> Result<&'static Generator, InputError> {
+        Err(InputError::Request(
+            "this build has no learned prior: build with the feature dgm-weights".into(),
+        ))
     }
 }
 

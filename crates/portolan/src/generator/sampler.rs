@@ -42,6 +42,7 @@ impl Sampler {
         self.cells
     }
 
+    /// Whether it reads no cell.
     pub fn is_empty(&self) -> bool {
         self.cells == 0
     }

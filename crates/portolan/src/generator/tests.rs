@@ -186,6 +186,7 @@ fn other_grids_are_drawn_between_pixels_and_gradients_go_through() {
 
 /// The files were made by the trainer, with a framework's own convolutions.
 #[test]
+#[cfg(feature = "dgm-weights")]
 fn the_shipped_weights_draw_what_the_trainer_drew() {
     for (trained, name) in [(Trained::Broad, "broad"), (Trained::Narrow, "narrow")] {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
@@ -231,6 +232,7 @@ fn damaged_weights_are_refused() {
 
 /// Latents begin with the emitter's place, as parts of the normal law (`train/src/code.rs`).
 #[test]
+#[cfg(feature = "dgm-weights")]
 fn samples_show_one_emitter_where_their_latents_put_it() {
     const COUNT: usize = 64;
     let cells: Vec<usize> = (0..4096).collect();
@@ -262,5 +264,14 @@ fn samples_show_one_emitter_where_their_latents_put_it() {
         assert!(placed >= COUNT * 8 / 10, "{placed} of {COUNT} peaks are in their place");
         assert!(alone >= COUNT * 9 / 10, "{alone} of {COUNT} have one peak");
         assert!((-25.0..-18.0).contains(&fall), "{fall} dB at 16 cells, -22 in the simulator");
+    }
+}
+
+#[test]
+#[cfg(not(feature = "dgm-weights"))]
+fn without_weights_the_method_says_what_to_build() {
+    for trained in [Trained::Broad, Trained::Narrow] {
+        let error = trained.generator().unwrap_err().to_string();
+        assert!(error.contains("build with the feature dgm-weights"), "{error}");
     }
 }

@@ -35,10 +35,7 @@ impl ModelEmitter {
 }
 
 /// Shares of the power at the sensors, from SLFs (emitters x sensors) and PSDs (emitters x bands).
-pub(crate) fn power_shares(
-    slf: &ndarray::Array2<f64>,
-    psd: &ndarray::Array2<f64>,
-) -> Vec<f64> {
+pub(crate) fn power_shares(slf: &ndarray::Array2<f64>, psd: &ndarray::Array2<f64>) -> Vec<f64> {
     let each: Vec<f64> =
         slf.outer_iter().zip(psd.outer_iter()).map(|(s, c)| s.sum() * c.sum()).collect();
     let total = each.iter().sum::<f64>().max(f64::MIN_POSITIVE);

@@ -8,11 +8,11 @@ mod gridded;
 mod prediction;
 mod report;
 
-pub use archive::{Archive, Stored};
 pub(crate) use archive::damaged;
+pub use archive::{Archive, Stored};
 pub use emitters::ModelEmitter;
 pub(crate) use emitters::power_shares;
-pub(crate) use gridded::{DrawnGrid, Drawing, Gridded};
+pub(crate) use gridded::{Drawing, DrawnGrid, Gridded};
 pub use prediction::Prediction;
 pub use report::{Candidate, Report};
 
@@ -99,7 +99,8 @@ pub struct Model {
 
 impl Model {
     pub(crate) fn new(readings: &Readings, predictor: impl Predictor + 'static) -> Self {
-        let loudest = readings.power().iter().copied().filter(|x| x.is_finite()).fold(0.0, f64::max);
+        let loudest =
+            readings.power().iter().copied().filter(|x| x.is_finite()).fold(0.0, f64::max);
         Self {
             scale: readings.scale(),
             labels: readings.labels().clone(),

@@ -97,7 +97,9 @@ impl Readings {
                 match (read.clone().count(), read.next()) {
                     // One reading stays what it is, to the last bit.
                     (1, Some(only)) => only,
-                    _ => scale.mean(groups[g].iter().filter(|&&s| there(s, k)).map(|&s| value(s, k))),
+                    _ => {
+                        scale.mean(groups[g].iter().filter(|&&s| there(s, k)).map(|&s| value(s, k)))
+                    }
                 }
             })
         };
@@ -120,9 +122,8 @@ impl Readings {
             floor: n.floor.clone(),
         };
         let times = |t: &Vec<f64>| {
-            let mean = |group: &Vec<usize>| {
-                group.iter().map(|&s| t[s]).sum::<f64>() / group.len() as f64
-            };
+            let mean =
+                |group: &Vec<usize>| group.iter().map(|&s| t[s]).sum::<f64>() / group.len() as f64;
             groups.iter().map(mean).collect()
         };
         let repeated = self.repeats.is_some() || groups.iter().any(|group| group.len() > 1);

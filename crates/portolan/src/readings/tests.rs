@@ -39,7 +39,8 @@ fn every_wrong_input_has_its_own_error() {
 fn repeats_are_averaged_in_decibels_and_counted() {
     let sites = vec![site(1.5, 1.0), site(2.0, 2.0), site(1.5, 1.0)];
     let values = Values::Power(array![[1.0, f64::NAN], [5.0, 6.0], [100.0, 4.0]]);
-    let (absolute, merged) = Readings::merged(sites.clone(), values.clone(), Scale::Absolute).unwrap();
+    let (absolute, merged) =
+        Readings::merged(sites.clone(), values.clone(), Scale::Absolute).unwrap();
     assert_eq!((merged, absolute.sites()), (1, &sites[..2]));
     let power = absolute.power();
     assert!((power[[0, 0]] - 10.0).abs() < 1e-12);
@@ -67,7 +68,8 @@ fn a_power_of_zero_is_not_heard_unless_the_scale_has_zero() {
 
 #[test]
 fn a_floor_above_what_was_heard_is_refused() {
-    let values = Array2::from_shape_fn((40, 1), |(i, _)| if i == 0 { f64::NAN } else { 1.0 + i as f64 });
+    let values =
+        Array2::from_shape_fn((40, 1), |(i, _)| if i == 0 { f64::NAN } else { 1.0 + i as f64 });
     let sites = (0..40).map(|i| site(i as f64, 0.0)).collect();
     let readings = Readings::new(sites, Values::Power(values), Scale::Absolute).unwrap();
     let mut entries = Array2::from_elem((40, 1), false);

@@ -17,6 +17,7 @@ use crate::scale::Scale;
 
 /// Shape of the bumps that make up a power spectral density.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PsdShape {
     /// exp(-(k - centre)^2 / (2 width^2)), as in the paper.
     Gaussian,
@@ -27,14 +28,19 @@ pub enum PsdShape {
 /// What to simulate. The defaults are the paper's main setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scenario {
+    /// Cells of the map.
     pub grid: Grid,
+    /// Number of bands.
     pub bands: usize,
+    /// Number of emitters.
     pub emitters: usize,
     /// Standard deviation of the shadowing in dB.
     pub shadow_db: f64,
     /// Distance in metres over which shadowing loses its memory: covariance exp(-d / decorrelation).
     pub decorrelation_m: f64,
+    /// Shape of the spectra.
     pub psd: PsdShape,
+    /// Seed of everything random.
     pub seed: u64,
 }
 

@@ -38,6 +38,10 @@ pub struct Shadowing {
 }
 
 impl Shadowing {
+    /// For fields with covariance exp(-d / `decorrelation_m`) on `grid`.
+    ///
+    /// # Errors
+    /// If the decorrelation distance is too long for the grid.
     pub fn new(grid: Grid, decorrelation_m: f64) -> Result<Self, InputError> {
         let reach = decorrelation_m / grid.cell_m();
         let (rows, cols) = (grid.rows(), grid.cols());

@@ -13,10 +13,10 @@ use rand_chacha::ChaCha8Rng;
 
 use super::hals::Hals;
 use crate::error::{EstimateError, InputError};
-use crate::progress::Progress;
 use crate::grid::{Cell, Grid};
 use crate::likelihood::{Probit, SquaredError};
 use crate::link::Link;
+use crate::progress::Progress;
 use crate::site::Site;
 
 /// What the sensors report, sensors x bands.
@@ -25,9 +25,21 @@ pub enum Observed<'a> {
     /// Power, fitted by squared error in power as published; NaN = gap.
     Power(ArrayView2<'a, f64>),
     /// Power, fitted by squared error in ln(x + a); NaN = gap.
-    LogPower { power: ArrayView2<'a, f64>, link: Link },
+    LogPower {
+        /// Sensors x bands.
+        power: ArrayView2<'a, f64>,
+        /// The a of ln(x + a).
+        link: Link,
+    },
     /// Levels of ln(x + a), fitted by their probit likelihood; 255 = gap.
-    Levels { levels: ArrayView2<'a, u8>, probit: &'a Probit, link: Link },
+    Levels {
+        /// Sensors x bands.
+        levels: ArrayView2<'a, u8>,
+        /// Edges and noise that the levels come from.
+        probit: &'a Probit,
+        /// The a of ln(x + a).
+        link: Link,
+    },
 }
 
 impl Observed<'_> {
@@ -42,9 +54,13 @@ impl Observed<'_> {
 /// Readings at cells of a grid, and SLFs (emitters x rows x columns) to lean on where no sensor is.
 #[derive(Clone, Copy, Debug)]
 pub struct Problem<'a> {
+    /// Where the SLFs live.
     pub grid: Grid,
+    /// The cell of every sensor.
     pub cells: &'a [Cell],
+    /// What the sensors report, in the order of `cells`.
     pub observed: Observed<'a>,
+    /// SLFs to lean on; none: the sensors alone decide.
     pub prior_slf: Option<ArrayView3<'a, f64>>,
 }
 
@@ -53,6 +69,7 @@ pub struct Problem<'a> {
 pub struct BtdOptions {
     /// Rank L of an SLF (the paper's 10); at most the shorter side of the grid is used.
     pub rank: usize,
+    /// The most iterations.
     pub iterations: usize,
     /// Stops once the loss changes by less than this share of it.
     pub tolerance: f64,
@@ -80,20 +97,27 @@ impl Default for BtdOptions {
 /// Where the fit begins.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {
+    /// Random factors.
     Random {
+        /// Number of emitters.
         emitters: usize,
+        /// Seed of the random factors.
         seed: u64,
     },
     /// SLFs (emitters x rows x columns) and PSDs (emitters x bands), say unmixed and interpolated.
     Factors {
+        /// SLFs, emitters x rows x columns.
         slf: ArrayView3<'a, f64>,
+        /// PSDs, emitters x bands.
         psd: ArrayView2<'a, f64>,
+        /// Seed of what splits the SLFs into factors.
         seed: u64,
     },
 }
 
 /// A fitted decomposition.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Btd {
     /// Emitters x rows x rank.
     pub a: Array3<f64>,

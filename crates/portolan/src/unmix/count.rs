@@ -31,28 +31,34 @@ const RAISED: f64 = 8.0;
 
 /// The number of emitters and what speaks for it.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Count {
+    /// The number chosen.
     pub emitters: usize,
+    /// What speaks for it.
     pub evidence: Evidence,
 }
 
 /// Why a number of emitters was chosen.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Evidence {
     /// Exact readings: the largest share of any band's signal that 0, 1, 2, ... emitters leave.
-    Rank { left: Vec<f64> },
+    Rank {
+        /// By number of emitters, from 0.
+        left: Vec<f64>,
+    },
     /// Other readings: root mean square error of held-out ln(x + a) (of levels: distance from
     /// the bin) with 1, 2, ... emitters. Noise that was cut at zero counts as one of them here.
-    HeldOut { error: Vec<f64> },
+    HeldOut {
+        /// By number of emitters, from 1.
+        error: Vec<f64>,
+    },
 }
 
 /// Estimates the number of emitters from readings (sensors x bands, linear power, NaN = gap): 1 to
 /// the least of sensors, bands and 12. Held-out entries are compared in `link`.
-pub fn count(
-    readings_power: &Array2<f64>,
-    link: Link,
-    seed: u64,
-) -> Result<Count, EstimateError> {
+pub fn count(readings_power: &Array2<f64>, link: Link, seed: u64) -> Result<Count, EstimateError> {
     check(readings_power, 1, &UnmixOptions::default())?;
     let (sensors, bands) = readings_power.dim();
     let power: Vec<f64> = readings_power.iter().copied().collect();

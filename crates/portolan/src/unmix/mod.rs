@@ -38,6 +38,7 @@ use weighted::{System, Weighted};
 
 /// SLFs at the sensors and PSDs.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Unmixed {
     /// Sensors x emitters. Zero at a sensor without any positive reading.
     pub slf_at_sensors: Array2<f64>,

@@ -6,8 +6,8 @@ use crate::adam::Adam;
 use crate::decoder::{Decoder, Network, Workspace};
 use crate::descent::Halt;
 use crate::engine::problem::ImitationOptions;
-use crate::simd::{LANES, ln};
 use crate::progress::Progress;
+use crate::simd::{LANES, ln};
 
 /// A decoder bound to SLFs: evaluates the objective and descends it without allocating.
 pub(super) struct Imitation<'a> {

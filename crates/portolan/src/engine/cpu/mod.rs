@@ -15,8 +15,8 @@ use crate::decoder::{Decoder, Network};
 use crate::descent::{Diverged, Halt};
 use crate::likelihood::{Likelihood, SquaredError};
 use crate::misfit::{Misfit, cropped_rows, padded_rows};
-use crate::quantiser::MISSING_LEVEL;
 use crate::progress::Progress;
+use crate::quantiser::MISSING_LEVEL;
 use fit::DecoderFit;
 use imitation::Imitation;
 

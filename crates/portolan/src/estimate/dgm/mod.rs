@@ -20,7 +20,7 @@ use crate::grid::Grid;
 use crate::likelihood::{Likelihood, Probit, SquaredError};
 use crate::link::Link;
 use crate::misfit::Misfit;
-use crate::model::{Archive, DrawnGrid, Drawing, Model, Report, damaged};
+use crate::model::{Archive, Drawing, DrawnGrid, Model, Report, damaged};
 use crate::progress::Progress;
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
@@ -251,7 +251,9 @@ impl DgmJob<'_> {
             |which: usize| random_point(self.generator, self.sampler, size, mean, seed, which);
         let mut drawn: Vec<(f64, usize)> = (0..self.dgm.draws.max(self.dgm.starts))
             .into_par_iter()
-            .map_init(&fit, |fit, which| (fit.evaluate(&point(which), self.dgm.lambda_latent), which))
+            .map_init(&fit, |fit, which| {
+                (fit.evaluate(&point(which), self.dgm.lambda_latent), which)
+            })
             .collect();
         drawn.sort_by(|a, b| a.0.total_cmp(&b.0));
         let points = drawn[..self.dgm.starts]
@@ -350,8 +352,8 @@ impl Drawing for GeneratedSlfs {
         let mut ws = generator.workspace(emitters);
         generator.forward(latents, &everywhere, &mut ws);
         let drawn = ws.ln_slf().iter().map(|f| f64::from(*f).exp()).collect();
-        let slf = Array3::from_shape_vec((emitters, size.0, size.1), drawn)
-            .expect("every cell is drawn");
+        let slf =
+            Array3::from_shape_vec((emitters, size.0, size.1), drawn).expect("every cell is drawn");
         let psd = Array2::from_shape_fn((emitters, self.bands), |(r, k)| {
             self.unit * f64::from(levels[r]).exp() * f64::from(psd[r * width + k])
         });
@@ -367,5 +369,5 @@ impl Drawing for GeneratedSlfs {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "dgm-weights"))]
 mod tests;

@@ -174,7 +174,12 @@ impl FieldFit<'_> {
         (0..count).into_par_iter().map(|r| self.pseudo(found, r, |_, n| own(r, n))).collect()
     }
 
-    fn pseudo(&self, found: &Linearised, r: usize, information: impl Fn(f64, usize) -> f64) -> Pseudo {
+    fn pseudo(
+        &self,
+        found: &Linearised,
+        r: usize,
+        information: impl Fn(f64, usize) -> f64,
+    ) -> Pseudo {
         let count = found.emitters;
         let (values, noise) = (0..self.logs.nrows())
             .map(|n| {

@@ -64,9 +64,14 @@ impl Covariates {
     /// From the sensors' correlations (lower half); None where the matrix cannot be factorised.
     pub fn new(correlations: &Mat<f64>, sill: f64, noise: &[f64]) -> Option<Self> {
         let sensors = noise.len();
-        let mut matrix = Mat::from_fn(sensors, sensors, |i, j| {
-            if i >= j { sill * correlations[(i, j)] } else { 0.0 }
-        });
+        let mut matrix =
+            Mat::from_fn(
+                sensors,
+                sensors,
+                |i, j| {
+                    if i >= j { sill * correlations[(i, j)] } else { 0.0 }
+                },
+            );
         for j in 0..sensors {
             matrix[(j, j)] += noise[j] + 1e-9 * sill;
         }

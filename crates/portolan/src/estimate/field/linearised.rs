@@ -56,10 +56,9 @@ pub(super) struct Linearised {
 impl Targets {
     pub fn new(readings: &Readings) -> Self {
         match readings.values() {
-            Values::Power(power) => Targets::Power {
-                power: power.clone(),
-                not_heard: readings.not_heard().cloned(),
-            },
+            Values::Power(power) => {
+                Targets::Power { power: power.clone(), not_heard: readings.not_heard().cloned() }
+            }
             Values::Levels { levels, quantiser } => Targets::Levels {
                 levels: levels.clone(),
                 probit: Probit::new(quantiser),

@@ -73,8 +73,9 @@ impl EmitterFields {
         {
             return Err(damaged("psd", "does not fit the others").into());
         }
-        let fields =
-            (0..emitters).map(|r| load_field(archive, r, sensors.len())).collect::<Result<_, _>>()?;
+        let fields = (0..emitters)
+            .map(|r| load_field(archive, r, sensors.len()))
+            .collect::<Result<_, _>>()?;
         let neighbours = archive.whole("neighbours")?.first().copied();
         let widening = archive.number("widening")?;
         let canvas = Canvas::new(sensors, fields, neighbours)?;
@@ -82,11 +83,7 @@ impl EmitterFields {
     }
 }
 
-fn load_field(
-    archive: &Archive,
-    r: usize,
-    sensors: usize,
-) -> Result<EmitterField, EstimateError> {
+fn load_field(archive: &Archive, r: usize, sensors: usize) -> Result<EmitterField, EstimateError> {
     let law_name = format!("law_{r}");
     let law = archive.finite(&law_name)?;
     let &[reference_m, exponent, exponent_sd, level, level_sd, decorrelation_m, sill] = &law[..]

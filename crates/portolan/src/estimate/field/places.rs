@@ -80,7 +80,8 @@ impl Evidence<'_> {
         let trends = self.trends(places);
         (0..places.len())
             .map(|i| {
-                let log_prior = log_prior(&self.area, places[i]) + 2.0 * (spacing[i] / self.area.resolution_m).ln();
+                let log_prior = log_prior(&self.area, places[i])
+                    + 2.0 * (spacing[i] / self.area.resolution_m).ln();
                 let log_posterior = log_prior + trends[i].log_evidence;
                 Candidate { at: places[i], spacing: spacing[i], log_prior, log_posterior }
             })

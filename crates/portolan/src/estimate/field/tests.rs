@@ -237,7 +237,8 @@ fn neighbourhoods_and_many_sensors_agree_with_the_whole() {
 #[test]
 fn the_oracle_asks_for_a_truth_it_can_use() {
     let truth = map(16, 4, 1, 0);
-    let dense = RadioMap::dense(truth.grid(), truth.to_dense().into_owned(), Scale::paper()).unwrap();
+    let dense =
+        RadioMap::dense(truth.grid(), truth.to_dense().into_owned(), Scale::paper()).unwrap();
     let readings = exact(&truth, 20);
     assert!(told(&dense, None, &readings).is_err());
     assert!(told(&truth, None, &exact(&map(16, 5, 1, 0), 20)).is_err());

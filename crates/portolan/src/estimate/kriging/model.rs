@@ -155,7 +155,9 @@ impl KrigedBands {
             nugget: archive.number("nugget")?,
         };
         let sound = |v: f64| v.is_finite() && v >= 0.0;
-        if !(sound(covariance.decorrelation_m) && sound(covariance.sill) && sound(covariance.nugget))
+        if !(sound(covariance.decorrelation_m)
+            && sound(covariance.sill)
+            && sound(covariance.nugget))
         {
             return Err(damaged("covariance", "has parameters that are not positive").into());
         }

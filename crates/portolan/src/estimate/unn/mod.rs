@@ -23,7 +23,7 @@ use crate::grid::Grid;
 use crate::likelihood::Probit;
 use crate::link::Link;
 use crate::map::Factors;
-use crate::model::{Archive, DrawnGrid, Drawing, Model, Report, damaged};
+use crate::model::{Archive, Drawing, DrawnGrid, Model, Report, damaged};
 use crate::progress::Progress;
 use crate::readings::{Readings, Values};
 use crate::simulate::stream;
@@ -112,6 +112,7 @@ pub enum UnnStart {
 
 /// Iterations in which the decoder learns to draw the start's SLFs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Imitation {
     /// Fewer on large grids, where each costs more: some 20 s on two cores at most.
     AtMost(usize),
@@ -372,9 +373,7 @@ impl UnnJob<'_> {
                 let plates = |domain| ThinPlate { domain, ..ThinPlate::default() };
                 self.interpolated(&plates(Domain::Linear), unit, progress)?
             }
-            (None, UnnStart::Unmixed) => {
-                self.interpolated(&Kriging::default(), unit, progress)?
-            }
+            (None, UnnStart::Unmixed) => self.interpolated(&Kriging::default(), unit, progress)?,
         };
         let mut at = random(self.decoder, bands, Draw::Xavier, &mut rng);
         at.network = self.imitate(&guess.slf, &at.network, progress)?;
@@ -557,8 +556,7 @@ const NORMS: [(&str, Normalisation); 3] = [
     ("none", Normalisation::None),
 ];
 const PADS: [(&str, Padding); 2] = [("reflect", Padding::Reflect), ("zero", Padding::Zero)];
-const OUTPUTS: [(&str, Output); 2] =
-    [("sigmoid", Output::Sigmoid), ("exp", Output::Exponential)];
+const OUTPUTS: [(&str, Output); 2] = [("sigmoid", Output::Sigmoid), ("exp", Output::Exponential)];
 
 #[cfg(test)]
 mod tests;

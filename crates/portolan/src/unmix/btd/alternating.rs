@@ -3,8 +3,8 @@
 
 use super::{Btd, BtdOptions, Factors, Problem};
 use crate::error::EstimateError;
-use crate::progress::Progress;
 use crate::grid::Cell;
+use crate::progress::Progress;
 
 /// Coordinate sweeps over the columns of A and B, and over the PSDs, in one iteration.
 const SWEEPS: usize = 2;

@@ -3,9 +3,9 @@
 
 use super::{Btd, BtdOptions, Factors, Problem};
 use crate::error::EstimateError;
-use crate::progress::Progress;
 use crate::likelihood::Likelihood;
 use crate::link::Link;
+use crate::progress::Progress;
 
 const DECAY: (f64, f64) = (0.9, 0.999);
 const EPSILON: f64 = 1e-10;

@@ -125,7 +125,7 @@ impl Neighbours {
         // lie on the border between two groups.
         let square = Square {
             low: Site::new(region.low.x_m - 0.0173 * side, region.low.y_m - 0.0219 * side),
-            side: 1.0471 * side,
+            side: 1.0523 * side,
         };
         let mut groups = Vec::new();
         let all: Vec<usize> = (0..at.len()).collect();

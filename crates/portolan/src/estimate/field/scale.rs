@@ -103,7 +103,7 @@ impl FieldFit<'_> {
             *log = log.max(trends[r][n] - deep);
         }
         for _ in 0..SWEEPS {
-            let means = self.from_neighbours(&trends, &around);
+            let means = self.said_by_neighbours(&trends, &around);
             let prior = |n: usize, r: usize| (means[[n, r]], around[n].2);
             correct(&mut self.logs, &self.psd, self.noise, self.targets, STEPS / 2, prior);
         }
@@ -146,7 +146,7 @@ impl FieldFit<'_> {
     }
 
     /// Every sensor's log SLFs as its neighbours predict them.
-    fn from_neighbours(&self, trends: &[Vec<f64>], around: &[Around]) -> Array2<f64> {
+    fn said_by_neighbours(&self, trends: &[Vec<f64>], around: &[Around]) -> Array2<f64> {
         Array2::from_shape_fn(self.logs.dim(), |(n, r)| {
             let (near, weights, _) = &around[n];
             let said = near.iter().enumerate();
@@ -159,7 +159,7 @@ impl FieldFit<'_> {
     /// what their neighbours predict.
     pub fn overconfidence(&self) -> f64 {
         let Some((trends, around)) = self.neighbourhoods() else { return 1.0 };
-        let means = self.from_neighbours(&trends, &around);
+        let means = self.said_by_neighbours(&trends, &around);
         let (sensors, bands) = (self.sites.len(), self.psd.ncols());
         let step = 1 + sensors / MOST_JUDGED;
         let mut ratios = Vec::new();

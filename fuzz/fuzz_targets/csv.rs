@@ -1,0 +1,4 @@
+//! Tables of readings and maps.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| portolan_fuzz::maps_and_readings("a.csv", bytes));

@@ -200,6 +200,14 @@ impl BandData {
         }
         let link = (!offset.is_nan()).then(|| Link::new(offset));
         let count = archive.count("groups")?;
+        // Before anything of that size is made: a damaged file may claim any number of bands.
+        let mut held = 0usize;
+        for g in 0..count.min(bands) {
+            held += archive.whole(&format!("bands_{g}"))?.len();
+        }
+        if held != bands {
+            return Err(damaged("groups", "does not hold every band"));
+        }
         let mut seen = vec![false; bands];
         let mut groups = Vec::new();
         for g in 0..count.min(bands) {

@@ -504,6 +504,24 @@ fn a_model_of_a_newer_program_is_refused() {
     assert!(Model::from_archive(&Archive::default()).is_err());
 }
 
+/// Found by fuzzing: the claim was believed and memory asked for.
+#[test]
+fn a_model_that_claims_a_trillion_bands_is_refused() {
+    use crate::model::{Archive, Stored};
+    for name in ["nearest", "idw", "linear", "thin_plate", "kriging"] {
+        let archive = fitted(name, &survey(10)).to_archive();
+        let claims = archive.entries().map(|(name, stored)| {
+            let stored = match name {
+                "bands" => Stored::Whole(ndarray::arr1(&[1 << 40]).into_dyn()),
+                _ => stored.clone(),
+            };
+            (name.to_string(), stored)
+        });
+        let error = Model::from_archive(&Archive::new(claims)).unwrap_err().to_string();
+        assert!(error.contains("damaged"), "{name}: {error}");
+    }
+}
+
 #[test]
 fn places_that_are_not_finite_are_refused() {
     let model = fitted("idw", &survey(10));

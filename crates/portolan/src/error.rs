@@ -9,7 +9,9 @@ use crate::engine::EngineError;
 #[non_exhaustive]
 pub enum InputError {
     /// No cells at all, or more than can be counted.
-    #[error("a grid of {rows} x {cols} cells is not possible: both sides must be at least 1")]
+    #[error(
+        "a grid of {rows} x {cols} cells is not possible: both sides must be at least 1, and together no more than can be counted"
+    )]
     GridSize {
         /// Rows asked for.
         rows: usize,

@@ -60,7 +60,9 @@ impl Grid {
 
     /// The grid with cells of `cell_m` metres that covers a region, origin at its low corner.
     pub fn covering(region: Region, cell_m: f64) -> Result<Self, InputError> {
-        let cells = |length: f64| (length / cell_m - 1e-9).ceil().max(0.0) as usize + 1;
+        Self::new(1, 1, cell_m)?;
+        let cells =
+            |length: f64| ((length / cell_m - 1e-9).ceil().max(0.0) as usize).saturating_add(1);
         Self::new(cells(region.width_m()), cells(region.height_m()), cell_m)?
             .with_origin(region.low)
     }

@@ -223,7 +223,8 @@ impl Search {
                 freedom += t.freedom * t.quadratic.len() as f64;
                 quadratic += t.quadratic.iter().sum::<f64>();
             }
-            let usual = USUAL_READINGS * self.usual;
+            // What is usual is the variance of readings, nugget included.
+            let usual = USUAL_READINGS * self.usual / (1.0 + first);
             let sill = ((quadratic + usual) / (freedom + USUAL_READINGS)).max(1e-300);
             (sill, first * sill)
         } else {

@@ -370,10 +370,15 @@ impl UnnJob<'_> {
                 Guess::new(self.grid, &found.c, |r| slf.index_axis(Axis(0), r).to_owned())
             }
             (None, UnnStart::Interpolation) => {
-                let plates = |domain| ThinPlate { domain, ..ThinPlate::default() };
-                self.interpolated(&plates(Domain::Linear), unit, progress)?
+                let plates = ThinPlate { domain: Domain::Linear, ..ThinPlate::default() };
+                self.interpolated(|_| Box::new(plates), unit, progress)?
             }
-            (None, UnnStart::Unmixed) => self.interpolated(&Kriging::default(), unit, progress)?,
+            (None, UnnStart::Unmixed) => {
+                // SLFs that unmixing put at next to nothing must not dig holes.
+                let kriging =
+                    |offset| Kriging { domain: Domain::LogOffset(offset), ..Kriging::default() };
+                self.interpolated(|offset| Box::new(kriging(offset)), unit, progress)?
+            }
         };
         let mut at = random(self.decoder, bands, Draw::Xavier, &mut rng);
         at.network = self.imitate(&guess.slf, &at.network, progress)?;
@@ -396,7 +401,7 @@ impl UnnJob<'_> {
     /// Unmixes the readings and carries each emitter's SLF from the sensors to the grid.
     fn interpolated(
         &self,
-        method: &dyn Method,
+        method: impl Fn(f64) -> Box<dyn Method>,
         unit: f64,
         progress: &Progress<'_>,
     ) -> Result<Guess, EstimateError> {

@@ -21,12 +21,13 @@ pub(super) struct Guess {
 }
 
 impl Guess {
-    /// From unmixed SLFs at the sensors, carried to the grid by an interpolator.
+    /// From unmixed SLFs at the sensors, carried to the grid by an interpolator, which is told a
+    /// tenth of the least of them.
     pub fn interpolated(
         readings: &Readings,
         grid: Grid,
         unmixed: &Unmixed,
-        method: &dyn Method,
+        method: impl Fn(f64) -> Box<dyn Method>,
         floor: f64,
         progress: &Progress<'_>,
     ) -> Result<Self, EstimateError> {
@@ -37,9 +38,14 @@ impl Guess {
             let peak = spectrum.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
             column.mapv_inplace(|s| s.max(floor / peak));
         }
+        let least = lifted.iter().copied().fold(f64::INFINITY, f64::min);
         let at_sensors = slf_readings(readings, lifted)?;
         let quiet = progress.quiet();
-        let model = method.fit(&at_sensors, &Context::default(), &quiet)?;
+        let model = method((0.1 * least).max(f64::MIN_POSITIVE)).fit(
+            &at_sensors,
+            &Context::default(),
+            &quiet,
+        )?;
         let map = model.map(grid, &quiet)?;
         Ok(Self::new(grid, &unmixed.psd, |r| map.band(r)))
     }

@@ -26,7 +26,7 @@ impl Readings {
             return Ok((Self::new(sites, values, scale)?, 0));
         }
         let apart = Self::checked(sites, values, scale)?;
-        let groups = apart.groups(|site| Some(site.bits()))?;
+        let groups = apart.groups_by(|sensor| apart.sites[sensor].bits());
         if groups.len() == sensors {
             return Ok((apart, 0));
         }
@@ -42,13 +42,6 @@ impl Readings {
         let groups = self.groups_by(|sensor| grid.index(cells[sensor]));
         let moved = self.joined(&groups, centre)?;
         Ok(Self { grid: Some(grid), ..moved })
-    }
-
-    fn groups<K: std::hash::Hash + Eq>(
-        &self,
-        key: impl Fn(Site) -> Option<K>,
-    ) -> Result<Vec<Vec<usize>>, InputError> {
-        Ok(self.groups_by(|sensor| key(self.sites[sensor])))
     }
 
     /// Sensors with the same key, in order of the first of each.

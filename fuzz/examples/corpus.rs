@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use portolan::estimate::build;
-use portolan::sense::{Layout, Sensing, sense};
+use portolan::sense::{Sensing, SensorLayout, sense};
 use portolan::simulate::{Scenario, simulate};
 use portolan::{Context, Emitters, Grid, Progress};
 
@@ -47,7 +47,7 @@ fn models(folder: &Path) -> Outcome {
     std::fs::create_dir_all(folder)?;
     let grid = Grid::new(8, 8, 1.0)?;
     let truth = simulate(&Scenario { bands: 3, emitters: 1, ..Scenario::new(grid) })?;
-    let readings = sense(&truth, &Sensing::exact(Layout::Count(9), 0))?;
+    let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(9), 0))?;
     let context = Context { emitters: Emitters::Count(1), ..Context::default() };
     for name in ["nearest", "idw", "linear", "thin_plate", "kriging", "btd", "field"] {
         let model = build(name, [])?.fit(&readings, &context, &Progress::silent())?;

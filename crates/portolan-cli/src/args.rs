@@ -612,7 +612,7 @@ pub struct ReproduceArgs {
     /// Maps (or random splits) per cell of a table
     #[arg(long, default_value_t = 5)]
     pub trials: usize,
-    /// Folder for results and for the journal of finished jobs
+    /// Folder for results and for the journal of finished trials
     #[arg(long, value_name = "DIR", default_value = "portolan-reproduction")]
     pub out: PathBuf,
     /// Folder with the measured data [default: the environment variable PORTOLAN_DATA]

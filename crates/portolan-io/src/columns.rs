@@ -38,7 +38,7 @@ pub(crate) struct Band {
 
 /// What the columns of a table mean.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Layout {
+pub(crate) enum TableLayout {
     /// A line per sensor, a column per band.
     Wide { position: Position, bands: Vec<Band> },
     /// A line per sensor and band; frequencies are multiplied by `scale` to give Hz.
@@ -65,7 +65,7 @@ pub(crate) fn layout(
     header: &[&str],
     unit: Option<Unit>,
     warnings: &mut Vec<String>,
-) -> Check<Layout> {
+) -> Check<TableLayout> {
     let names: Vec<String> = header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
     let position = position(&names)?;
     if let Some(column) = (1..names.len()).find(|&c| names[..c].contains(&names[c])) {
@@ -100,7 +100,7 @@ pub(crate) fn layout(
         let what = "expected a frequency in the name of every band or of none";
         return Err(wrong(odd.column, header[odd.column], what));
     }
-    Ok(Layout::Wide { position, bands })
+    Ok(TableLayout::Wide { position, bands })
 }
 
 fn wrong(column: usize, name: &str, what: &str) -> Problem {
@@ -132,7 +132,7 @@ fn long(
     rest: &[usize],
     (freq, scale): (usize, f64),
     asked: Option<Unit>,
-) -> Check<Layout> {
+) -> Check<TableLayout> {
     let mut power = None;
     for &column in rest.iter().filter(|c| **c != freq) {
         let (bare, named) = split_unit(&names[column]);
@@ -146,7 +146,7 @@ fn long(
     let (power, unit) = power.ok_or_else(|| {
         Problem::new("line 1: a column of frequencies but none of power, expected 'power_dbm'")
     })?;
-    Ok(Layout::Long { position, freq, scale, power, unit })
+    Ok(TableLayout::Long { position, freq, scale, power, unit })
 }
 
 fn band(
@@ -232,7 +232,7 @@ fn is_numbered(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(header: &str, unit: Option<Unit>) -> Check<Layout> {
+    fn read(header: &str, unit: Option<Unit>) -> Check<TableLayout> {
         layout(&header.split(',').collect::<Vec<_>>(), unit, &mut Vec::new())
     }
 
@@ -245,14 +245,14 @@ mod tests {
             ("DBM_900 kHz", 9e5),
             ("dbm_100Hz", 100.0),
         ] {
-            let Ok(Layout::Wide { bands, .. }) = read(&format!("row,col,{name}"), None) else {
+            let Ok(TableLayout::Wide { bands, .. }) = read(&format!("row,col,{name}"), None) else {
                 panic!("{name}")
             };
             let (freq_hz, unit) = (Some(hz), Unit::Dbm);
             let band = Band { column: 2, freq_hz, label: None, unit, spread: None };
             assert_eq!(bands, [band], "{name}");
         }
-        let Ok(Layout::Wide { bands, position }) = read("mw_band_3,y_m,x_m", None) else {
+        let Ok(TableLayout::Wide { bands, position }) = read("mw_band_3,y_m,x_m", None) else {
             panic!()
         };
         let unit = Unit::Linear;

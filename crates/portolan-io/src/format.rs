@@ -112,14 +112,14 @@ pub fn write_map(path: impl AsRef<Path>, map: &RadioMap, options: &WriteOptions)
     let path = path.as_ref();
     match Format::of_output(path)? {
         Format::Npz => {
-            let fields = map_arrays::fields(map, options.dense);
-            check_space(path, npz::length(&fields))?;
-            write_file(path, options.force, |out| npz::write(&fields, out))
+            let arrays = map_arrays::arrays(map, options.dense);
+            check_space(path, npz::length(&arrays))?;
+            write_file(path, options.force, |out| npz::write(&arrays, out))
         }
         Format::Mat5 | Format::Mat73 => {
-            let fields = map_arrays::fields(map, options.dense);
-            mat5_write::check(&fields).map_err(|p| p.in_target(path))?;
-            write_file(path, options.force, |out| mat5_write::write(&fields, out))
+            let arrays = map_arrays::arrays(map, options.dense);
+            mat5_write::check(&arrays).map_err(|p| p.in_target(path))?;
+            write_file(path, options.force, |out| mat5_write::write(&arrays, out))
         }
         Format::Csv | Format::Trace => {
             table_write::check_map(map, options.unit).map_err(|p| p.in_target(path))?;
@@ -135,12 +135,12 @@ pub fn write_readings(
     options: &WriteOptions,
 ) -> Result<()> {
     let path = path.as_ref();
-    let fields = readings_arrays::fields(readings);
+    let arrays = readings_arrays::arrays(readings);
     match Format::of_output(path)? {
-        Format::Npz => write_file(path, options.force, |out| npz::write(&fields, out)),
+        Format::Npz => write_file(path, options.force, |out| npz::write(&arrays, out)),
         Format::Mat5 | Format::Mat73 => {
-            mat5_write::check(&fields).map_err(|p| p.in_target(path))?;
-            write_file(path, options.force, |out| mat5_write::write(&fields, out))
+            mat5_write::check(&arrays).map_err(|p| p.in_target(path))?;
+            write_file(path, options.force, |out| mat5_write::write(&arrays, out))
         }
         Format::Csv | Format::Trace => {
             let unit = options.unit;

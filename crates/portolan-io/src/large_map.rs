@@ -10,7 +10,7 @@ use crate::memory::shown_bytes;
 use crate::npz::Npz;
 use crate::options::{ReadOptions, Unit};
 use crate::store::{Entry, Store, matrix, vector};
-use crate::summary::{Kind, Summary};
+use crate::summary::{FileKind, FileSummary};
 use crate::unit_arrays::{grid, unit};
 
 /// Files whose arrays take less in memory are loaded as a whole; it is also the most that is held
@@ -39,7 +39,7 @@ enum Power {
 pub(crate) fn describe(
     npz: &mut Npz<'_>,
     options: &ReadOptions,
-    summary: &mut Summary,
+    summary: &mut FileSummary,
 ) -> Check<()> {
     small(npz, "offset", 1)?;
     let simulated = options.var.is_none() && !has(npz, "map") && authors::is_simulated(npz);
@@ -63,7 +63,7 @@ pub(crate) fn describe(
             "a map of {rows} x {cols} x {bands}, expected at least one row, column and band"
         )));
     }
-    summary.kind = Kind::Map;
+    summary.kind = FileKind::Map;
     small(npz, "cell_m", 1)?;
     small(npz, "origin_m", 2)?;
     summary.describe_grid(grid(npz, (rows, cols), options)?);
@@ -109,7 +109,7 @@ fn position(npz: &Npz<'_>, name: &str) -> Option<usize> {
     npz.entries().iter().position(|entry| entry.name == name)
 }
 
-fn choose(npz: &Npz<'_>, options: &ReadOptions, summary: &mut Summary) -> Check<Power> {
+fn choose(npz: &Npz<'_>, options: &ReadOptions, summary: &mut FileSummary) -> Check<Power> {
     let bands_last = |index: usize| Axes::new(&npz.entries()[index], false);
     if let Some(name) = &options.var {
         let index = position(npz, name).ok_or_else(|| {
@@ -187,7 +187,7 @@ fn small(npz: &mut Npz<'_>, name: &str, count: usize) -> Check<Option<ndarray::A
 }
 
 /// What is attached to a map, by the headers alone.
-fn attached(npz: &Npz<'_>, summary: &mut Summary) -> Check<()> {
+fn attached(npz: &Npz<'_>, summary: &mut FileSummary) -> Check<()> {
     let (rows, cols, bands) = (summary.rows, summary.cols, summary.bands);
     for name in ["spread_db", "reading_spread_db"] {
         let Some(index) = position(npz, name) else { continue };
@@ -250,19 +250,19 @@ mod tests {
     use ndarray::Array3;
 
     use super::*;
-    use crate::field::Field;
     use crate::format::Format;
+    use crate::named_array::NamedArray;
     use crate::npz;
 
-    fn streamed(mut npz: Npz<'_>, options: &ReadOptions) -> Check<Summary> {
+    fn streamed(mut npz: Npz<'_>, options: &ReadOptions) -> Check<FileSummary> {
         let arrays = npz.entries().iter().map(Into::into).collect();
-        let mut summary = Summary::of_arrays(Format::Npz, arrays);
+        let mut summary = FileSummary::of_arrays(Format::Npz, arrays);
         describe(&mut npz, options, &mut summary).map(|()| summary)
     }
 
-    fn archive(fields: &[Field<'_>]) -> Vec<u8> {
+    fn archive(arrays: &[NamedArray<'_>]) -> Vec<u8> {
         let mut bytes = Cursor::new(Vec::new());
-        npz::write(fields, &mut bytes).unwrap();
+        npz::write(arrays, &mut bytes).unwrap();
         bytes.into_inner()
     }
 
@@ -303,7 +303,7 @@ mod tests {
         let mut power = Array3::from_elem((2, 3, 4), 1.0);
         power[[1, 2, 3]] = -5.0;
         let read = |name, options: &ReadOptions| {
-            let bytes = archive(&[Field::real(name, power.view().into_dyn().into())]);
+            let bytes = archive(&[NamedArray::real(name, power.view().into_dyn().into())]);
             streamed(Npz::open(Cursor::new(bytes)).unwrap(), options)
         };
         let told = format!("{:?}", read("map", &ReadOptions::default()).unwrap_err());
@@ -324,13 +324,13 @@ mod tests {
     #[test]
     fn small_arrays_are_looked_at_before_they_are_loaded() {
         let power = Array3::from_elem((2, 3, 4), 1.0);
-        let map = Field::real("map", power.view().into_dyn().into());
+        let map = NamedArray::real("map", power.view().into_dyn().into());
         for wrong in [
-            Field::vector("freq_hz", &[1.0; 3]),
-            Field::vector("cell_m", &[1.0; 2]),
-            Field::scalar("cell_m", -1.0),
-            Field::vector("emitters", &[1.0; 2]),
-            Field::vector("spread_db", &[1.0; 24]),
+            NamedArray::vector("freq_hz", &[1.0; 3]),
+            NamedArray::vector("cell_m", &[1.0; 2]),
+            NamedArray::scalar("cell_m", -1.0),
+            NamedArray::vector("emitters", &[1.0; 2]),
+            NamedArray::vector("spread_db", &[1.0; 24]),
         ] {
             let name = wrong.name.clone();
             let bytes = archive(&[map.clone(), wrong]);

@@ -3,7 +3,6 @@
 mod authors;
 mod columns;
 mod error;
-mod field;
 mod format;
 mod large_map;
 mod large_power;
@@ -19,6 +18,7 @@ mod mat73;
 mod mat_text;
 mod memory;
 mod model_file;
+mod named_array;
 mod npy;
 mod npz;
 mod number;
@@ -39,17 +39,17 @@ mod unit_arrays;
 mod zip_layout;
 
 pub use error::{IoError, Result};
-pub use field::{Field, FieldData};
 pub use format::{Format, read, read_map, read_readings, write_map, write_readings};
-pub use map_arrays::{MapFields, map_fields};
+pub use map_arrays::{MapAttributes, attribute_arrays};
 pub use map_part::read_map_part;
 pub use map_writer::{Element, MapLayout, MapWriter};
 pub use memory::available as free_memory;
 pub use model_file::{read_model, write_model};
+pub use named_array::{ArrayData, NamedArray};
 pub use options::{Content, Loaded, ReadOptions, Unit, WriteOptions};
 pub use output::{
     abandon_writes, check_output, check_output_is_not_input, try_abandon_writes, write_bytes,
 };
-pub use places::{Places, read_places, write_predictions};
+pub use places::{PlaceTable, read_places, write_predictions};
 pub use stored_map::{MapFile, Strips};
-pub use summary::{ArraySummary, Kind, QuantiserSummary, Summary, inspect};
+pub use summary::{ArraySummary, FileKind, FileSummary, QuantiserSummary, inspect};

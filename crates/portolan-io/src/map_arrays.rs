@@ -6,8 +6,8 @@ use portolan::{Exponent, Factors, Grid, RadioMap, Site};
 use crate::authors;
 use crate::error::{Check, Problem, quoted, shown};
 use crate::options::{ReadOptions, Unit};
-use crate::store::{Field, Store, cube, matrix, vector};
-use crate::unit_arrays::{grid, grid_fields, labels, unit, unit_fields, value_unit};
+use crate::store::{NamedArray, Store, cube, matrix, vector};
+use crate::unit_arrays::{grid, grid_arrays, labels, unit, unit_arrays, value_unit};
 
 /// A factored map of up to this many entries is written dense as well, unless told otherwise.
 const DENSE_LIMIT: usize = 1 << 24;
@@ -235,79 +235,79 @@ pub(crate) fn writes_dense(map: &RadioMap, dense: Option<bool>) -> bool {
 }
 
 /// The arrays of a map under Portolan's names.
-pub(crate) fn fields<'a>(map: &'a RadioMap, dense: Option<bool>) -> Vec<Field<'a>> {
-    let mut fields = Vec::new();
+pub(crate) fn arrays<'a>(map: &'a RadioMap, dense: Option<bool>) -> Vec<NamedArray<'a>> {
+    let mut arrays = Vec::new();
     if writes_dense(map, dense) {
         let power: ndarray::CowArray<'a, f64, _> = match map.to_dense() {
             std::borrow::Cow::Borrowed(power) => power.view().into(),
             std::borrow::Cow::Owned(power) => power.into(),
         };
-        fields.push(Field::real("map", power.into_dyn()));
+        arrays.push(NamedArray::real("map", power.into_dyn()));
     }
     if let Some(factors) = map.factors() {
-        fields.push(Field::real("slf", factors.slf.view().into_dyn().into()));
-        fields.push(Field::real("psd", factors.psd.view().into_dyn().into()));
+        arrays.push(NamedArray::real("slf", factors.slf.view().into_dyn().into()));
+        arrays.push(NamedArray::real("psd", factors.psd.view().into_dyn().into()));
     }
-    fields.extend(shared_fields(map));
-    fields
+    arrays.extend(shared_arrays(map));
+    arrays
 }
 
 /// The arrays that have the same name and axes in every format.
-pub(crate) fn shared_fields(map: &RadioMap) -> Vec<Field<'_>> {
-    let mut fields = Vec::new();
+pub(crate) fn shared_arrays(map: &RadioMap) -> Vec<NamedArray<'_>> {
+    let mut arrays = Vec::new();
     if let Some(spread) = map.spread_db() {
-        fields.push(Field::real("spread_db", spread.view().into_dyn().into()));
+        arrays.push(NamedArray::real("spread_db", spread.view().into_dyn().into()));
     }
     if let Some(reading) = map.reading_spread_db() {
-        fields.push(Field::real("reading_spread_db", reading.into_dyn().into()));
+        arrays.push(NamedArray::real("reading_spread_db", reading.into_dyn().into()));
     }
-    fields.extend(small_fields(map));
-    fields
+    arrays.extend(small_arrays(map));
+    arrays
 }
 
 /// What is said about a map beside its large arrays.
-fn small_fields(map: &RadioMap) -> Vec<Field<'_>> {
-    let mut fields = Vec::new();
+fn small_arrays(map: &RadioMap) -> Vec<NamedArray<'_>> {
+    let mut arrays = Vec::new();
     if let Some(noise) = map.noise_db() {
-        fields.push(Field::vector("noise_db", noise));
+        arrays.push(NamedArray::vector("noise_db", noise));
     }
     let exponents = map.exponents();
-    fields.extend(emitter_fields(map.grid(), map.emitters(), map.emitter_se_m(), exponents));
-    fields.extend(unit_fields(map.scale(), map.labels()));
-    fields.extend(grid_fields(map.grid()));
-    fields
+    arrays.extend(emitter_arrays(map.grid(), map.emitters(), map.emitter_se_m(), exponents));
+    arrays.extend(unit_arrays(map.scale(), map.labels()));
+    arrays.extend(grid_arrays(map.grid()));
+    arrays
 }
 
 /// Emitters as rows and columns of the grid, with their errors in cells.
-pub(crate) fn emitter_fields<'a>(
+pub(crate) fn emitter_arrays<'a>(
     grid: Grid,
     emitters: &[Site],
     errors_m: &[[f64; 2]],
     exponents: &[Exponent],
-) -> Vec<Field<'a>> {
-    let mut fields = Vec::new();
+) -> Vec<NamedArray<'a>> {
+    let mut arrays = Vec::new();
     let table = |rows: Vec<[f64; 2]>| ndarray::arr2(&rows).into_dyn();
     if !emitters.is_empty() {
         let places = emitters.iter().map(|at| grid.position(*at)).collect();
-        fields.push(Field::real("emitters", table(places).into()));
+        arrays.push(NamedArray::real("emitters", table(places).into()));
     }
     if !errors_m.is_empty() {
         let cells = errors_m.iter().map(|se| se.map(|s| s / grid.cell_m())).collect();
-        fields.push(Field::real("emitter_se", table(cells).into()));
+        arrays.push(NamedArray::real("emitter_se", table(cells).into()));
     }
     if !exponents.is_empty() {
         let of = |part: fn(&Exponent) -> f64| {
             exponents.iter().map(part).collect::<Array1<f64>>().into_dyn()
         };
-        fields.push(Field::real("exponent", of(|e| e.value).into()));
-        fields.push(Field::real("exponent_se", of(|e| e.se).into()));
+        arrays.push(NamedArray::real("exponent", of(|e| e.value).into()));
+        arrays.push(NamedArray::real("exponent_se", of(|e| e.se).into()));
     }
-    fields
+    arrays
 }
 
 /// What is said about a map whose large arrays are written by themselves.
 #[derive(Clone, Copy, Debug)]
-pub struct MapFields<'a> {
+pub struct MapAttributes<'a> {
     /// What the map is drawn on.
     pub grid: Grid,
     /// What powers are measured in.
@@ -319,19 +319,19 @@ pub struct MapFields<'a> {
 }
 
 /// The small arrays of a map, for [`MapWriter`](crate::MapWriter).
-pub fn map_fields<'a>(
-    about: &MapFields<'a>,
+pub fn attribute_arrays<'a>(
+    about: &MapAttributes<'a>,
     emitters: &[portolan::model::ModelEmitter],
-) -> Vec<Field<'a>> {
-    let mut fields = Vec::new();
+) -> Vec<NamedArray<'a>> {
+    let mut arrays = Vec::new();
     if let Some(noise) = about.noise_db {
-        fields.push(Field::vector("noise_db", noise));
+        arrays.push(NamedArray::vector("noise_db", noise));
     }
     let places: Vec<Site> = emitters.iter().map(|e| e.at).collect();
     let errors: Vec<[f64; 2]> = emitters.iter().filter_map(|e| e.at_se_m).collect();
     let exponents: Vec<Exponent> = emitters.iter().filter_map(|e| e.exponent).collect();
-    fields.extend(emitter_fields(about.grid, &places, &errors, &exponents));
-    fields.extend(unit_fields(about.scale, about.labels));
-    fields.extend(grid_fields(about.grid));
-    fields
+    arrays.extend(emitter_arrays(about.grid, &places, &errors, &exponents));
+    arrays.extend(unit_arrays(about.scale, about.labels));
+    arrays.extend(grid_arrays(about.grid));
+    arrays
 }

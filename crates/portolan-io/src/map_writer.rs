@@ -8,7 +8,7 @@ use flate2::Crc;
 use ndarray::ArrayView3;
 
 use crate::error::{Check, IoError, Problem, Result, quoted, shown};
-use crate::field::Field;
+use crate::named_array::NamedArray;
 use crate::npy;
 use crate::output::{Part, check_output, check_space};
 use crate::zip_layout::{self, StoredEntry, directory};
@@ -55,7 +55,7 @@ pub struct MapLayout {
 /// A map `.npz` that is being written strip by strip. It is removed unless it is finished.
 ///
 /// ```no_run
-/// use portolan_io::{Element, Field, MapLayout, MapWriter};
+/// use portolan_io::{Element, NamedArray, MapLayout, MapWriter};
 /// # fn strip(_: std::ops::Range<usize>) -> ndarray::Array3<f64> { todo!() }
 /// let arrays = vec!["map", "spread_db"];
 /// let layout = MapLayout { rows: 900, cols: 800, bands: 9, arrays, element: Element::Float32 };
@@ -89,7 +89,7 @@ impl MapWriter {
     pub fn create(
         path: impl AsRef<Path>,
         layout: &MapLayout,
-        small: &[Field<'_>],
+        small: &[NamedArray<'_>],
         force: bool,
     ) -> Result<Self> {
         let path = path.as_ref();
@@ -110,7 +110,7 @@ impl MapWriter {
         Ok(writer)
     }
 
-    fn begin(&mut self, small: &[Field<'_>]) -> io::Result<()> {
+    fn begin(&mut self, small: &[NamedArray<'_>]) -> io::Result<()> {
         let MapLayout { rows, cols, bands, arrays, element } = self.layout.clone();
         for n in 0..arrays.len() {
             let header = npy::header(element.descr(), &[rows, cols, bands])?;
@@ -119,9 +119,9 @@ impl MapWriter {
             self.put(self.entries[n].data(), &header)?;
             self.progress.push(Progress { written: header.len() as u64, rows: 0, crc });
         }
-        for (n, field) in small.iter().enumerate() {
+        for (n, array) in small.iter().enumerate() {
             let mut bytes = Vec::new();
-            npy::write(field, &mut bytes)?;
+            npy::write(array, &mut bytes)?;
             let entry = &mut self.entries[arrays.len() + n];
             let mut crc = Crc::new();
             crc.update(&bytes);
@@ -208,7 +208,7 @@ impl MapWriter {
     }
 }
 
-fn entries(layout: &MapLayout, small: &[Field<'_>]) -> Check<Vec<StoredEntry>> {
+fn entries(layout: &MapLayout, small: &[NamedArray<'_>]) -> Check<Vec<StoredEntry>> {
     let MapLayout { rows, cols, bands, arrays, element } = layout;
     let too_large = || Problem::new(format!("{rows} x {cols} x {bands} is no possible size"));
     let unusable = |error: io::Error| Problem::new(error.to_string());
@@ -219,7 +219,7 @@ fn entries(layout: &MapLayout, small: &[Field<'_>]) -> Check<Vec<StoredEntry>> {
         .and_then(|bytes| bytes.checked_add(header.len() as u64))
         .filter(|bytes| *bytes < 1 << 56)
         .ok_or_else(too_large)?;
-    let mut names: Vec<&str> = small.iter().map(|field| &*field.name).collect();
+    let mut names: Vec<&str> = small.iter().map(|array| &*array.name).collect();
     names.extend(arrays);
     names.sort_unstable();
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -227,8 +227,8 @@ fn entries(layout: &MapLayout, small: &[Field<'_>]) -> Check<Vec<StoredEntry>> {
     }
     let mut lengths: Vec<(String, u64)> =
         arrays.iter().map(|name| (format!("{name}.npy"), length)).collect();
-    for field in small {
-        lengths.push((format!("{}.npy", field.name), npy::length(field).map_err(unusable)?));
+    for array in small {
+        lengths.push((format!("{}.npy", array.name), npy::length(array).map_err(unusable)?));
     }
     Ok(zip_layout::layout(lengths))
 }

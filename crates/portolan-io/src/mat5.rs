@@ -9,7 +9,7 @@ use ndarray::ArrayD;
 
 use crate::error::{Check, Problem, quoted};
 use crate::mat_text;
-use crate::number::Kind;
+use crate::number::ElementType;
 use crate::store::{Entry, MAX_EXPANSION, Store, arrange, count_elements, reserve};
 
 const HEADER: usize = 128;
@@ -265,7 +265,12 @@ impl Elements<'_> {
         Ok((kind, data))
     }
 
-    fn numbers(&mut self, kind: Kind, length: usize, values: &mut Vec<f64>) -> io::Result<()> {
+    fn numbers(
+        &mut self,
+        kind: ElementType,
+        length: usize,
+        values: &mut Vec<f64>,
+    ) -> io::Result<()> {
         let mut block = vec![0; 1 << 16];
         let mut left = length;
         while left > 0 {
@@ -280,18 +285,18 @@ impl Elements<'_> {
     }
 }
 
-fn storage(kind: u32) -> Option<Kind> {
+fn storage(kind: u32) -> Option<ElementType> {
     Some(match kind {
-        1 => Kind::I8,
-        2 => Kind::U8,
-        3 => Kind::I16,
-        4 => Kind::U16,
-        5 => Kind::I32,
-        6 => Kind::U32,
-        7 => Kind::F32,
-        9 => Kind::F64,
-        12 => Kind::I64,
-        13 => Kind::U64,
+        1 => ElementType::I8,
+        2 => ElementType::U8,
+        3 => ElementType::I16,
+        4 => ElementType::U16,
+        5 => ElementType::I32,
+        6 => ElementType::U32,
+        7 => ElementType::F32,
+        9 => ElementType::F64,
+        12 => ElementType::I64,
+        13 => ElementType::U64,
         _ => return None,
     })
 }

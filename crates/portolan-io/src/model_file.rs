@@ -7,8 +7,8 @@ use portolan::Model;
 use portolan::model::{Archive, Stored};
 
 use crate::error::{Check, Problem, Result};
-use crate::field::{Field, FieldData};
 use crate::memory;
+use crate::named_array::{ArrayData, NamedArray};
 use crate::npz;
 use crate::output::{check_space, write_file};
 use crate::source::Source;
@@ -35,22 +35,22 @@ pub fn write_model(path: impl AsRef<Path>, model: &Model, force: bool) -> Result
         return Err(Problem::new("a model's name must end in .npz").in_target(path));
     }
     let archive = model.to_archive();
-    let fields: Vec<Field<'_>> = archive
+    let arrays: Vec<NamedArray<'_>> = archive
         .entries()
-        .map(|(name, stored)| Field {
+        .map(|(name, stored)| NamedArray {
             name: name.to_string().into(),
             data: match stored {
-                Stored::Real(values) => FieldData::Real(values.view().into()),
-                Stored::Single(values) => FieldData::Real32(values.view().into()),
-                Stored::Whole(values) => FieldData::Whole(values.clone()),
+                Stored::Real(values) => ArrayData::Real(values.view().into()),
+                Stored::Single(values) => ArrayData::Real32(values.view().into()),
+                Stored::Whole(values) => ArrayData::Whole(values.clone()),
                 Stored::Text(texts) => {
-                    FieldData::Text(ndarray::Array1::from(texts.clone()).into_dyn())
+                    ArrayData::Text(ndarray::Array1::from(texts.clone()).into_dyn())
                 }
             },
         })
         .collect();
-    check_space(path, npz::length(&fields))?;
-    write_file(path, force, |out| npz::write(&fields, out))
+    check_space(path, npz::length(&arrays))?;
+    write_file(path, force, |out| npz::write(&arrays, out))
 }
 
 /// Reads a model.

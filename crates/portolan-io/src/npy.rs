@@ -3,8 +3,8 @@
 use std::io::{self, Read, Write};
 
 use crate::error::{Check, Problem, quoted};
-use crate::field::{Field, FieldData};
-use crate::number::Kind;
+use crate::named_array::{ArrayData, NamedArray};
+use crate::number::ElementType;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
@@ -58,7 +58,7 @@ impl Header {
     }
 
     /// The element type and whether it is big-endian; `None` where it is not a plain number.
-    pub fn number(&self) -> Option<(Kind, bool)> {
+    pub fn number(&self) -> Option<(ElementType, bool)> {
         let mut letters = self.descr.chars();
         let big_endian = match letters.next()? {
             '<' | '|' => false,
@@ -67,18 +67,18 @@ impl Header {
             _ => return None,
         };
         let kind = match letters.as_str() {
-            "b1" => Kind::Bool,
-            "i1" => Kind::I8,
-            "u1" => Kind::U8,
-            "i2" => Kind::I16,
-            "u2" => Kind::U16,
-            "i4" => Kind::I32,
-            "u4" => Kind::U32,
-            "i8" => Kind::I64,
-            "u8" => Kind::U64,
-            "f2" => Kind::F16,
-            "f4" => Kind::F32,
-            "f8" => Kind::F64,
+            "b1" => ElementType::Bool,
+            "i1" => ElementType::I8,
+            "u1" => ElementType::U8,
+            "i2" => ElementType::I16,
+            "u2" => ElementType::U16,
+            "i4" => ElementType::I32,
+            "u4" => ElementType::U32,
+            "i8" => ElementType::I64,
+            "u8" => ElementType::U64,
+            "f2" => ElementType::F16,
+            "f4" => ElementType::F32,
+            "f8" => ElementType::F64,
             _ => return None,
         };
         Some((kind, big_endian))
@@ -174,26 +174,26 @@ fn side(text: &str) -> Option<usize> {
     text.strip_suffix('L').unwrap_or(text).parse().ok()
 }
 
-/// NumPy's name of a field's element type and the bytes of one element.
-fn element(field: &Field<'_>) -> (String, usize) {
-    match &field.data {
-        FieldData::Real(_) => ("<f8".into(), 8),
-        FieldData::Real32(_) => ("<f4".into(), 4),
-        FieldData::Whole(_) => ("<i8".into(), 8),
-        FieldData::Byte(_) => ("|u1".into(), 1),
-        FieldData::Truth(_) => ("|b1".into(), 1),
-        FieldData::Text(_) => {
-            let width = field.width();
+/// NumPy's name of an array's element type and the bytes of one element.
+fn element(array: &NamedArray<'_>) -> (String, usize) {
+    match &array.data {
+        ArrayData::Real(_) => ("<f8".into(), 8),
+        ArrayData::Real32(_) => ("<f4".into(), 4),
+        ArrayData::Whole(_) => ("<i8".into(), 8),
+        ArrayData::Byte(_) => ("|u1".into(), 1),
+        ArrayData::Truth(_) => ("|b1".into(), 1),
+        ArrayData::Text(_) => {
+            let width = array.width();
             (format!("<U{width}"), 4 * width)
         }
     }
 }
 
-/// The bytes that [`write`] makes of a field.
-pub(crate) fn length(field: &Field<'_>) -> io::Result<u64> {
-    let (descr, size) = element(field);
-    let header = header(&descr, field.shape())?.len() as u64;
-    let count: usize = field.shape().iter().product();
+/// The bytes that [`write`] makes of an array.
+pub(crate) fn length(array: &NamedArray<'_>) -> io::Result<u64> {
+    let (descr, size) = element(array);
+    let header = header(&descr, array.shape())?.len() as u64;
+    let count: usize = array.shape().iter().product();
     Ok(header + count as u64 * size as u64)
 }
 
@@ -214,16 +214,16 @@ pub(crate) fn header(descr: &str, shape: &[usize]) -> io::Result<Vec<u8>> {
 }
 
 /// Writes one array, header and elements.
-pub(crate) fn write(field: &Field<'_>, out: &mut impl Write) -> io::Result<()> {
-    out.write_all(&header(&element(field).0, field.shape())?)?;
-    match &field.data {
-        FieldData::Real(values) => write_numbers(values.iter().map(|v| v.to_le_bytes()), out),
-        FieldData::Real32(values) => write_numbers(values.iter().map(|v| v.to_le_bytes()), out),
-        FieldData::Whole(values) => write_numbers(values.iter().map(|v| v.to_le_bytes()), out),
-        FieldData::Byte(values) => write_numbers(values.iter().map(|v| [*v]), out),
-        FieldData::Truth(values) => write_numbers(values.iter().map(|v| [u8::from(*v)]), out),
-        FieldData::Text(texts) => {
-            let width = field.width();
+pub(crate) fn write(array: &NamedArray<'_>, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(&header(&element(array).0, array.shape())?)?;
+    match &array.data {
+        ArrayData::Real(values) => write_numbers(values.iter().map(|v| v.to_le_bytes()), out),
+        ArrayData::Real32(values) => write_numbers(values.iter().map(|v| v.to_le_bytes()), out),
+        ArrayData::Whole(values) => write_numbers(values.iter().map(|v| v.to_le_bytes()), out),
+        ArrayData::Byte(values) => write_numbers(values.iter().map(|v| [*v]), out),
+        ArrayData::Truth(values) => write_numbers(values.iter().map(|v| [u8::from(*v)]), out),
+        ArrayData::Text(texts) => {
+            let width = array.width();
             let padded = |text: &'_ String| {
                 let zeros = std::iter::repeat('\0');
                 let letters: Vec<char> = text.chars().chain(zeros).take(width).collect();
@@ -285,11 +285,11 @@ mod tests {
         for shape in [vec![], vec![3], vec![2, 3], vec![2, 3, 4]] {
             let values = ndarray::ArrayD::from_elem(shape.clone(), 1.5);
             let mut bytes = Vec::new();
-            write(&Field::real("a", values.into()), &mut bytes).unwrap();
+            write(&NamedArray::real("a", values.into()), &mut bytes).unwrap();
             let header = Header::read("a", &mut bytes.as_slice()).unwrap();
             assert_eq!(header.shape, shape);
             assert_eq!(header.length % 64, 0);
-            assert_eq!(header.number(), Some((Kind::F64, false)));
+            assert_eq!(header.number(), Some((ElementType::F64, false)));
             assert_eq!(bytes.len(), header.length + 8 * shape.iter().product::<usize>());
         }
     }

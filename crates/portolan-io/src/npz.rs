@@ -11,8 +11,8 @@ use zip::{CompressionMethod, DateTime, System, ZipArchive, ZipWriter};
 
 use crate::error::{Check, Problem, quoted};
 use crate::npy::{self, Header};
-use crate::number::Kind;
-use crate::store::{Entry, Field, MAX_EXPANSION, Store, arrange, count_elements, reserve};
+use crate::number::ElementType;
+use crate::store::{Entry, MAX_EXPANSION, NamedArray, Store, arrange, count_elements, reserve};
 
 /// The most bytes that an array of text may take: labels are short.
 const MOST_TEXT: u64 = 1 << 22;
@@ -50,7 +50,7 @@ pub(crate) struct Array {
 /// The elements of an array of numbers, whose size was found to be possible.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers {
-    pub kind: Kind,
+    pub kind: ElementType,
     pub big_endian: bool,
     pub count: usize,
 }
@@ -211,24 +211,24 @@ impl Store for Npz<'_> {
     }
 }
 
-/// The bytes that [`write`] makes of the fields, but for some hundred of the archive's own.
-pub(crate) fn length(fields: &[Field<'_>]) -> io::Result<u64> {
-    fields.iter().map(npy::length).sum()
+/// The bytes that [`write`] makes of the arrays, but for some hundred of the archive's own.
+pub(crate) fn length(arrays: &[NamedArray<'_>]) -> io::Result<u64> {
+    arrays.iter().map(npy::length).sum()
 }
 
-/// Writes an archive that NumPy reads. The bytes depend on the fields alone.
-pub(crate) fn write(fields: &[Field<'_>], out: impl Write + Seek) -> io::Result<()> {
+/// Writes an archive that NumPy reads. The bytes depend on the arrays alone.
+pub(crate) fn write(arrays: &[NamedArray<'_>], out: impl Write + Seek) -> io::Result<()> {
     let mut archive = ZipWriter::new(out);
-    for field in fields {
+    for array in arrays {
         // Stored, as `np.savez` does: the mantissas of float64 powers hardly compress.
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .last_modified_time(DateTime::default())
             .system(System::Unix)
             .unix_permissions(0o644)
-            .large_file(npy::length(field)? >= 1 << 31);
-        archive.start_file(format!("{}.npy", field.name), options).map_err(io::Error::other)?;
-        npy::write(field, &mut archive)?;
+            .large_file(npy::length(array)? >= 1 << 31);
+        archive.start_file(format!("{}.npy", array.name), options).map_err(io::Error::other)?;
+        npy::write(array, &mut archive)?;
     }
     archive.finish().map_err(io::Error::other)?.flush()
 }
@@ -244,15 +244,15 @@ mod tests {
         let texts = ["dBm".to_owned(), String::new(), "µW \u{1d11e}".to_owned()];
         let truths = ndarray::array![[true, false], [false, true]].into_dyn();
         let floats = ndarray::array![0.25f32, f32::NAN, 3e-40].into_dyn();
-        let fields = [
-            Field::texts("labels", &texts),
-            Field::text("unit", "relative"),
-            Field::truth("not_heard", truths.into()),
-            Field::real32("map", floats.clone().into()),
+        let arrays = [
+            NamedArray::texts("labels", &texts),
+            NamedArray::text("unit", "relative"),
+            NamedArray::truth("not_heard", truths.into()),
+            NamedArray::real32("map", floats.clone().into()),
         ];
         let mut bytes = Cursor::new(Vec::new());
-        write(&fields, &mut bytes).unwrap();
-        assert!(bytes.get_ref().len() as u64 - length(&fields).unwrap() < 1000);
+        write(&arrays, &mut bytes).unwrap();
+        assert!(bytes.get_ref().len() as u64 - length(&arrays).unwrap() < 1000);
         let mut npz = Npz::open(bytes).unwrap();
         let kinds: Vec<&str> = npz.entries().iter().map(|entry| entry.kind.as_str()).collect();
         assert_eq!(kinds, ["<U4", "<U8", "|b1", "<f4"]);

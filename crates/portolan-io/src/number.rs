@@ -2,7 +2,7 @@
 
 /// How the elements of an array are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ElementType {
     Bool,
     I8,
     U8,
@@ -17,13 +17,13 @@ pub(crate) enum Kind {
     F64,
 }
 
-impl Kind {
+impl ElementType {
     pub fn size(self) -> usize {
         match self {
-            Kind::Bool | Kind::I8 | Kind::U8 => 1,
-            Kind::I16 | Kind::U16 | Kind::F16 => 2,
-            Kind::I32 | Kind::U32 | Kind::F32 => 4,
-            Kind::I64 | Kind::U64 | Kind::F64 => 8,
+            ElementType::Bool | ElementType::I8 | ElementType::U8 => 1,
+            ElementType::I16 | ElementType::U16 | ElementType::F16 => 2,
+            ElementType::I32 | ElementType::U32 | ElementType::F32 => 4,
+            ElementType::I64 | ElementType::U64 | ElementType::F64 => 8,
         }
     }
 
@@ -41,18 +41,18 @@ impl Kind {
             }};
         }
         match self {
-            Kind::Bool => out.extend(bytes.iter().map(|&b| f64::from(u8::from(b != 0)))),
-            Kind::I8 => append!(i8, f64::from),
-            Kind::U8 => append!(u8, f64::from),
-            Kind::I16 => append!(i16, f64::from),
-            Kind::U16 => append!(u16, f64::from),
-            Kind::I32 => append!(i32, f64::from),
-            Kind::U32 => append!(u32, f64::from),
-            Kind::I64 => append!(i64, |v| v as f64),
-            Kind::U64 => append!(u64, |v| v as f64),
-            Kind::F16 => append!(u16, half),
-            Kind::F32 => append!(f32, f64::from),
-            Kind::F64 => append!(f64, |v| v),
+            ElementType::Bool => out.extend(bytes.iter().map(|&b| f64::from(u8::from(b != 0)))),
+            ElementType::I8 => append!(i8, f64::from),
+            ElementType::U8 => append!(u8, f64::from),
+            ElementType::I16 => append!(i16, f64::from),
+            ElementType::U16 => append!(u16, f64::from),
+            ElementType::I32 => append!(i32, f64::from),
+            ElementType::U32 => append!(u32, f64::from),
+            ElementType::I64 => append!(i64, |v| v as f64),
+            ElementType::U64 => append!(u64, |v| v as f64),
+            ElementType::F16 => append!(u16, half),
+            ElementType::F32 => append!(f32, f64::from),
+            ElementType::F64 => append!(f64, |v| v),
         }
     }
 }
@@ -73,7 +73,7 @@ fn half(bits: u16) -> f64 {
 mod tests {
     use super::*;
 
-    fn decode(kind: Kind, big_endian: bool, bytes: &[u8]) -> Vec<f64> {
+    fn decode(kind: ElementType, big_endian: bool, bytes: &[u8]) -> Vec<f64> {
         let mut out = Vec::new();
         kind.decode(big_endian, bytes, &mut out);
         out
@@ -81,11 +81,11 @@ mod tests {
 
     #[test]
     fn both_byte_orders() {
-        assert_eq!(decode(Kind::I16, false, &[0xfe, 0xff, 1, 0]), [-2.0, 1.0]);
-        assert_eq!(decode(Kind::I16, true, &[0xff, 0xfe, 0, 1]), [-2.0, 1.0]);
-        assert_eq!(decode(Kind::F64, true, &0.1f64.to_be_bytes()), [0.1]);
-        assert_eq!(decode(Kind::U64, false, &u64::MAX.to_le_bytes()), [u64::MAX as f64]);
-        assert_eq!(decode(Kind::Bool, false, &[0, 7]), [0.0, 1.0]);
+        assert_eq!(decode(ElementType::I16, false, &[0xfe, 0xff, 1, 0]), [-2.0, 1.0]);
+        assert_eq!(decode(ElementType::I16, true, &[0xff, 0xfe, 0, 1]), [-2.0, 1.0]);
+        assert_eq!(decode(ElementType::F64, true, &0.1f64.to_be_bytes()), [0.1]);
+        assert_eq!(decode(ElementType::U64, false, &u64::MAX.to_le_bytes()), [u64::MAX as f64]);
+        assert_eq!(decode(ElementType::Bool, false, &[0, 7]), [0.0, 1.0]);
     }
 
     #[test]

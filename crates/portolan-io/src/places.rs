@@ -13,7 +13,7 @@ use crate::source::Source;
 
 /// Places of a table, with all of its columns.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Places {
+pub struct PlaceTable {
     /// The names of the columns.
     pub header: Vec<String>,
     /// The fields of every line.
@@ -23,14 +23,14 @@ pub struct Places {
 }
 
 /// Reads a table with the columns x_m and y_m; the others are kept as they are.
-pub fn read_places(path: impl AsRef<Path>) -> Result<Places> {
+pub fn read_places(path: impl AsRef<Path>) -> Result<PlaceTable> {
     let path = path.as_ref();
     let mut source = Source::open(path)?;
     source.format(path).map_err(|problem| problem.in_file(path))?;
     parse(source.bytes()).map_err(|problem| problem.in_file(path))
 }
 
-fn parse(bytes: &[u8]) -> Check<Places> {
+fn parse(bytes: &[u8]) -> Check<PlaceTable> {
     let mut lines = Lines::open(bytes)?;
     let header = lines.next()?.ok_or_else(|| Problem::new("line 1: expected a header"))?;
     let names: Vec<String> = header.fields().iter().map(|name| name.trim().to_string()).collect();
@@ -41,7 +41,7 @@ fn parse(bytes: &[u8]) -> Check<Places> {
         return Err(Problem::new(format!("line 1: columns {seen}, expected x_m and y_m")));
     };
     lines.columns = names.len();
-    let mut places = Places { header: names, lines: Vec::new(), sites: Vec::new() };
+    let mut places = PlaceTable { header: names, lines: Vec::new(), sites: Vec::new() };
     while let Some(line) = lines.next()? {
         let at = |column: usize| {
             let value = line.number(column)?;
@@ -61,7 +61,7 @@ fn parse(bytes: &[u8]) -> Check<Places> {
 /// `reading_spread_db_LABEL`.
 pub fn write_predictions(
     path: impl AsRef<Path>,
-    places: &Places,
+    places: &PlaceTable,
     prediction: &Prediction,
     (labels, bands, scale): (&BandLabels, &[usize], Scale),
     force: bool,

@@ -6,8 +6,8 @@ use portolan::{Grid, Quantiser, Readings, Scale, Site, Values};
 
 use crate::error::{Check, Problem, shown};
 use crate::options::{ReadOptions, Unit};
-use crate::store::{Field, FieldData, Store, matrix, scalar, vector};
-use crate::unit_arrays::{grid, grid_fields, labels, unit, unit_fields, value_unit};
+use crate::store::{ArrayData, NamedArray, Store, matrix, scalar, vector};
+use crate::unit_arrays::{grid, grid_arrays, labels, unit, unit_arrays, value_unit};
 
 /// No grid has this many rows or columns.
 const FARTHEST: f64 = (1u64 << 40) as f64;
@@ -221,15 +221,15 @@ fn levels(store: &mut dyn Store) -> Check<(Values, Scale)> {
 }
 
 /// The arrays of a set of readings. Sensors on the cells of their grid are written as cells.
-pub(crate) fn fields(readings: &Readings) -> Vec<Field<'_>> {
-    let whole = |name: &'static str, array: ndarray::ArrayD<i64>| Field {
+pub(crate) fn arrays(readings: &Readings) -> Vec<NamedArray<'_>> {
+    let whole = |name: &'static str, array: ndarray::ArrayD<i64>| NamedArray {
         name: name.into(),
-        data: FieldData::Whole(array),
+        data: ArrayData::Whole(array),
     };
-    let mut fields = Vec::new();
+    let mut arrays = Vec::new();
     if let Some(grid) = readings.grid() {
         let sides = ndarray::arr1(&[grid.rows() as i64, grid.cols() as i64]);
-        fields.push(whole("grid", sides.into_dyn()));
+        arrays.push(whole("grid", sides.into_dyn()));
     }
     let places = |of: &dyn Fn(usize) -> [f64; 2]| {
         Array2::from_shape_fn((readings.sensors(), 2), |(sensor, axis)| of(sensor)[axis])
@@ -241,43 +241,43 @@ pub(crate) fn fields(readings: &Readings) -> Vec<Field<'_>> {
     match on_cells {
         Some(grid) => {
             let cells = places(&|sensor| grid.position(readings.sites()[sensor]).map(f64::round));
-            fields.push(whole("cells", cells.mapv(|v| v as i64).into_dyn()));
+            arrays.push(whole("cells", cells.mapv(|v| v as i64).into_dyn()));
         }
         None => {
             let sites = places(&|sensor| {
                 let Site { x_m, y_m } = readings.sites()[sensor];
                 [x_m, y_m]
             });
-            fields.push(Field::real("sites", sites.into_dyn().into()));
+            arrays.push(NamedArray::real("sites", sites.into_dyn().into()));
         }
     }
     match readings.values() {
         Values::Power(power) => {
-            fields.push(Field::real("values", power.view().into_dyn().into()));
+            arrays.push(NamedArray::real("values", power.view().into_dyn().into()));
         }
         Values::Levels { levels, quantiser } => {
-            let levels = FieldData::Byte(levels.view().into_dyn().into());
-            fields.push(Field { name: "levels".into(), data: levels });
-            fields.push(Field::vector("edges", quantiser.edges()));
-            fields.push(Field::scalar("sigma", quantiser.sigma()));
-            fields.push(Field::scalar("a", quantiser.offset()));
+            let levels = ArrayData::Byte(levels.view().into_dyn().into());
+            arrays.push(NamedArray { name: "levels".into(), data: levels });
+            arrays.push(NamedArray::vector("edges", quantiser.edges()));
+            arrays.push(NamedArray::scalar("sigma", quantiser.sigma()));
+            arrays.push(NamedArray::scalar("a", quantiser.offset()));
         }
     }
     if let Some(repeats) = readings.repeats() {
-        fields.push(Field::real("count", repeats.view().into_dyn().into()));
+        arrays.push(NamedArray::real("count", repeats.view().into_dyn().into()));
     }
     if let Some(noise) = readings.noise_db() {
-        fields.push(Field::real("noise_db", noise.view().into_dyn().into()));
+        arrays.push(NamedArray::real("noise_db", noise.view().into_dyn().into()));
     }
     if let Some(time) = readings.time_s() {
-        fields.push(Field::vector("time_s", time));
+        arrays.push(NamedArray::vector("time_s", time));
     }
     if let Some(silent) = readings.not_heard() {
-        fields.push(Field::truth("not_heard", silent.entries.view().into_dyn().into()));
+        arrays.push(NamedArray::truth("not_heard", silent.entries.view().into_dyn().into()));
         let floor: ndarray::Array1<f64> = silent.floor.iter().map(|f| 10.0 * f.log10()).collect();
-        fields.push(Field::real("floor_dbm", floor.into_dyn().into()));
+        arrays.push(NamedArray::real("floor_dbm", floor.into_dyn().into()));
     }
-    fields.extend(unit_fields(readings.scale(), readings.labels()));
-    fields.extend(readings.grid().into_iter().flat_map(grid_fields));
-    fields
+    arrays.extend(unit_arrays(readings.scale(), readings.labels()));
+    arrays.extend(readings.grid().into_iter().flat_map(grid_arrays));
+    arrays
 }

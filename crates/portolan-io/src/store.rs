@@ -3,8 +3,8 @@
 use ndarray::{Array2, Array3, ArrayD, Ix2, Ix3, IxDyn, ShapeBuilder};
 
 use crate::error::{Check, Problem, quoted};
-pub(crate) use crate::field::{Field, FieldData};
 use crate::memory;
+pub(crate) use crate::named_array::{ArrayData, NamedArray};
 
 /// More elements than any machine can address.
 const MAX_ELEMENTS: usize = 1 << 54;

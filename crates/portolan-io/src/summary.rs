@@ -15,7 +15,7 @@ use crate::{large_map, map_arrays, model_file, readings_arrays};
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     Map,
     Readings,
     /// A fitted model.
@@ -48,11 +48,11 @@ pub struct QuantiserSummary {
     pub offset: f64,
 }
 
-/// What a file holds, in numbers. Where the kind is [`Kind::Arrays`], only `arrays` is filled.
+/// What a file holds, in numbers. Where the kind is [`FileKind::Arrays`], only `arrays` is filled.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
+pub struct FileSummary {
     pub format: Format,
-    pub kind: Kind,
+    pub kind: FileKind,
     pub rows: usize,
     pub cols: usize,
     pub cell_m: f64,
@@ -90,7 +90,7 @@ pub struct Summary {
 
 /// Looks into a file. A file of arrays that make no map is described too, so that `--var` can be
 /// chosen; one whose map or readings are wrong is an error.
-pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Summary> {
+pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<FileSummary> {
     let path = path.as_ref();
     let in_file = |problem: Problem| problem.in_file(path);
     let mut source = Source::open(path)?;
@@ -106,7 +106,7 @@ pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Summary>
         // Nothing to name with --var: such a file is refused as every other command refuses it.
         known |= arrays.is_empty();
     }
-    let mut summary = Summary::of_arrays(format, arrays);
+    let mut summary = FileSummary::of_arrays(format, arrays);
     if known && format == Format::Npz {
         let mut npz = Npz::open(source.stream().map_err(in_file)?).map_err(in_file)?;
         if large_map::is_large(&npz) && map_arrays::is_map(&npz, options) {
@@ -126,11 +126,11 @@ pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Summary>
     Ok(summary)
 }
 
-impl Summary {
+impl FileSummary {
     pub(crate) fn of_arrays(format: Format, arrays: Vec<ArraySummary>) -> Self {
         Self {
             format,
-            kind: Kind::Arrays,
+            kind: FileKind::Arrays,
             rows: 0,
             cols: 0,
             cell_m: 1.0,
@@ -157,7 +157,7 @@ impl Summary {
 
     fn describe_map(&mut self, map: &RadioMap) {
         let grid = map.grid();
-        self.kind = Kind::Map;
+        self.kind = FileKind::Map;
         self.describe_grid(grid);
         self.describe_scale(map.scale());
         self.bands = map.bands();
@@ -193,7 +193,7 @@ impl Summary {
     }
 
     fn describe_model(&mut self, model: &Model) {
-        self.kind = Kind::Model;
+        self.kind = FileKind::Model;
         model.grid().into_iter().for_each(|grid| self.describe_grid(grid));
         self.describe_scale(model.scale());
         self.describe_region(model.sites());
@@ -210,7 +210,7 @@ impl Summary {
     }
 
     fn describe_readings(&mut self, readings: &Readings) {
-        self.kind = Kind::Readings;
+        self.kind = FileKind::Readings;
         readings.grid().into_iter().for_each(|grid| self.describe_grid(grid));
         self.describe_scale(readings.scale());
         self.describe_region(readings.sites());
@@ -243,17 +243,17 @@ impl Summary {
     }
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for FileSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            Kind::Map => "map",
-            Kind::Readings => "readings",
-            Kind::Model => "a fitted model",
-            Kind::Arrays => "arrays that make no map: name one with --var",
+            FileKind::Map => "map",
+            FileKind::Readings => "readings",
+            FileKind::Model => "a fitted model",
+            FileKind::Arrays => "arrays that make no map: name one with --var",
         };
         writeln!(f, "holds      {kind}")?;
         writeln!(f, "format     {}", self.format)?;
-        if self.kind != Kind::Arrays {
+        if self.kind != FileKind::Arrays {
             self.fmt_content(f)?;
         }
         for array in &self.arrays {
@@ -266,7 +266,7 @@ impl fmt::Display for Summary {
     }
 }
 
-impl Summary {
+impl FileSummary {
     fn fmt_content(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(method) = &self.method {
             writeln!(f, "method     {method}")?;
@@ -301,16 +301,16 @@ impl Summary {
             let (low, high) = (dbm(least), dbm(most));
             writeln!(f, "power      {least:.3e} to {most:.3e} linear ({low:.1} to {high:.1} dB)")?;
         }
-        if self.kind != Kind::Model {
+        if self.kind != FileKind::Model {
             writeln!(f, "gaps       {} of {}", self.gaps, self.entries)?;
         }
         if self.not_heard > 0 {
             writeln!(f, "not heard  {} of {}", self.not_heard, self.entries)?;
         }
-        if self.kind == Kind::Model {
+        if self.kind == FileKind::Model {
             writeln!(f, "spread     {}", if self.has_spread { "yes" } else { "no" })?;
         }
-        if self.kind == Kind::Map {
+        if self.kind == FileKind::Map {
             match self.factors {
                 Some(emitters) => writeln!(f, "factored   yes, {emitters} emitter(s)")?,
                 None => writeln!(f, "factored   no")?,

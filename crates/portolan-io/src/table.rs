@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use ndarray::{Array2, Array3};
 use portolan::{BandLabels, Cell, Grid, RadioMap, Readings, Scale, Site, Values};
 
-use crate::columns::{Band, Layout, Position, layout};
+use crate::columns::{Band, Position, TableLayout, layout};
 use crate::error::{Check, Problem, quoted, shown};
 use crate::lines::{Line, Lines};
 use crate::options::{ReadOptions, Unit};
@@ -57,14 +57,14 @@ impl Table {
         let mut lines = Lines::open(bytes)?;
         let header = lines.next()?.ok_or_else(|| Problem::new("line 1: expected a header"))?;
         let layout = layout(&header.fields(), options.unit, warnings)?;
-        let (Layout::Wide { position, .. } | Layout::Long { position, .. }) = &layout;
+        let (TableLayout::Wide { position, .. } | TableLayout::Long { position, .. }) = &layout;
         let mut places = Places::new(*position, options, as_map, warnings)?;
         let is_map = matches!(position, Position::Both(_));
         lines.columns = header.record.len();
         let scale = layout.scale()?;
         let (sites, entries, labels) = match layout {
-            Layout::Wide { bands, .. } => wide(&mut lines, &mut places, &bands, options)?,
-            Layout::Long { freq, scale: hertz, power, unit, .. } => {
+            TableLayout::Wide { bands, .. } => wide(&mut lines, &mut places, &bands, options)?,
+            TableLayout::Long { freq, scale: hertz, power, unit, .. } => {
                 let columns = LongColumns { freq, scale: hertz, power, unit };
                 long(&mut lines, &mut places, columns, scale, (&header, options), warnings)?
             }
@@ -168,12 +168,12 @@ fn average(values: &[f64], linear: bool) -> f64 {
     }
 }
 
-impl Layout {
+impl TableLayout {
     /// The scale of all columns, which must be of one kind.
     fn scale(&self) -> Check<Scale> {
         let units: Vec<Unit> = match self {
-            Layout::Wide { bands, .. } => bands.iter().map(|band| band.unit).collect(),
-            Layout::Long { unit, .. } => vec![*unit],
+            TableLayout::Wide { bands, .. } => bands.iter().map(|band| band.unit).collect(),
+            TableLayout::Long { unit, .. } => vec![*unit],
         };
         let scales = units.iter().map(|u| u.scale(None)).collect::<Result<Vec<_>, _>>()?;
         match scales.windows(2).all(|pair| pair[0] == pair[1]) {

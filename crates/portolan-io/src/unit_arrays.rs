@@ -4,7 +4,7 @@ use ndarray::ArrayD;
 use portolan::{BandLabels, Grid, Scale, Site};
 
 use crate::error::{Check, Problem, quoted};
-use crate::field::Field;
+use crate::named_array::NamedArray;
 use crate::options::{ReadOptions, Unit};
 use crate::store::{Store, scalar, vector};
 
@@ -88,23 +88,23 @@ pub(crate) fn labels(store: &mut dyn Store, bands: usize) -> Check<BandLabels> {
 }
 
 /// The arrays that say what powers are and what bands are called.
-pub(crate) fn unit_fields(scale: Scale, labels: &BandLabels) -> Vec<Field<'_>> {
+pub(crate) fn unit_arrays(scale: Scale, labels: &BandLabels) -> Vec<NamedArray<'_>> {
     let name = Unit::NAMED.iter().find(|(_, unit)| *unit == Unit::of_scale(scale));
-    let mut fields = vec![Field::text("unit", name.map_or("dbm", |(name, _)| name))];
+    let mut arrays = vec![NamedArray::text("unit", name.map_or("dbm", |(name, _)| name))];
     if let Scale::Relative { offset } = scale {
-        fields.push(Field::scalar("offset", offset));
+        arrays.push(NamedArray::scalar("offset", offset));
     }
     if let Some(freq_hz) = labels.freq_hz() {
-        fields.push(Field::vector("freq_hz", freq_hz));
+        arrays.push(NamedArray::vector("freq_hz", freq_hz));
     }
     if let Some(names) = labels.names() {
-        fields.push(Field::texts("labels", names));
+        arrays.push(NamedArray::texts("labels", names));
     }
-    fields
+    arrays
 }
 
 /// The arrays that say where a grid lies.
-pub(crate) fn grid_fields<'a>(grid: Grid) -> [Field<'a>; 2] {
+pub(crate) fn grid_arrays<'a>(grid: Grid) -> [NamedArray<'a>; 2] {
     let origin: ArrayD<f64> = ndarray::arr1(&[grid.origin().x_m, grid.origin().y_m]).into_dyn();
-    [Field::scalar("cell_m", grid.cell_m()), Field::real("origin_m", origin.into())]
+    [NamedArray::scalar("cell_m", grid.cell_m()), NamedArray::real("origin_m", origin.into())]
 }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ndarray::{Array3, Axis, s};
 use portolan_io::{
-    Element, Field, Kind, MapFile, MapLayout, MapWriter, ReadOptions, inspect, read_map,
+    Element, FileKind, MapFile, MapLayout, MapWriter, NamedArray, ReadOptions, inspect, read_map,
 };
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -65,10 +65,10 @@ fn written(path: &Path, rows: usize, cols: usize, bands: usize, element: Element
     let freq_hz: Vec<f64> = (0..bands).map(|band| 2.4e9 + 5e6 * band as f64).collect();
     let labels: Vec<String> = (0..bands).map(|band| format!("channel {band} µ")).collect();
     let small = [
-        Field::scalar("cell_m", 2.5),
-        Field::vector("freq_hz", &freq_hz),
-        Field::texts("labels", &labels),
-        Field::text("unit", "relative"),
+        NamedArray::scalar("cell_m", 2.5),
+        NamedArray::vector("freq_hz", &freq_hz),
+        NamedArray::texts("labels", &labels),
+        NamedArray::text("unit", "relative"),
     ];
     let layout = layout(rows, cols, bands, element);
     let mut writer = MapWriter::create(path, &layout, &small, false).unwrap();
@@ -190,7 +190,7 @@ fn an_unfinished_map_leaves_nothing() {
         assert!(writer.write_rows(array, strip.view()).is_err(), "{array} {:?}", strip.dim());
     }
     drop(writer);
-    let twice = MapWriter::create(&path, &layout, &[Field::scalar("map", 1.0)], false);
+    let twice = MapWriter::create(&path, &layout, &[NamedArray::scalar("map", 1.0)], false);
     assert!(twice.is_err_and(|error| error.to_string().contains("comes twice")));
     let giant = MapLayout { rows: usize::MAX, ..layout.clone() };
     assert!(MapWriter::create(&path, &giant, &[], false).is_err_and(|error| error.is_input()));
@@ -228,7 +228,7 @@ fn reading_and_writing_in_parts_takes_little_memory() {
     assert_eq!((summary.gaps, summary.entries, summary.has_spread), (0, 10_000_000, true));
     assert_eq!(summary.range, Some((1.0 / 64.0, (1 + 999 * 7 + 999 * 3 + 9) as f64 / 64.0)));
     assert_eq!(summary.freq_hz.unwrap().len(), bands);
-    assert_eq!((summary.kind, summary.cell_m, summary.factors), (Kind::Map, 2.5, None));
+    assert_eq!((summary.kind, summary.cell_m, summary.factors), (FileKind::Map, 2.5, None));
 }
 
 /// 522 KB that claim 8.4 GB were once loaded for a look; a quarter of it here.

@@ -58,12 +58,12 @@ fn mannheim_has_places_off_the_grid_to_test_on() {
     assert_eq!(survey.online.len(), 60);
     assert!(survey.online.iter().all(|place| place.dbm.iter().all(|dbm| !dbm.is_nan())));
     let inside =
-        |p: &mannheim::Place| (0.0..=33.0).contains(&p.x_m) && (0.0..=13.0).contains(&p.y_m);
+        |p: &mannheim::ScannedPlace| (0.0..=33.0).contains(&p.x_m) && (0.0..=13.0).contains(&p.y_m);
     assert!(survey.online.iter().all(inside));
     // The nearest place of the grid is at most 1.5 m away: its medians must resemble.
     let (mut squares, mut entries) = (0.0, 0.0);
     for place in &survey.online {
-        let far = |p: &mannheim::Place| (p.x_m - place.x_m).hypot(p.y_m - place.y_m);
+        let far = |p: &mannheim::ScannedPlace| (p.x_m - place.x_m).hypot(p.y_m - place.y_m);
         let near = survey.offline_dbm.iter().min_by(|a, b| far(a).total_cmp(&far(b))).unwrap();
         assert!(far(near) < 1.5);
         for (a, b) in place.dbm.iter().zip(&near.dbm) {

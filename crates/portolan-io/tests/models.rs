@@ -8,7 +8,7 @@ use portolan::{
     BandLabels, Context, Emitters, Grid, Model, Progress, Readings, Scale, Site, Values,
 };
 use portolan_io::{
-    Content, Kind, ReadOptions, inspect, read, read_map, read_model, read_readings, write_model,
+    Content, FileKind, ReadOptions, inspect, read, read_map, read_model, read_readings, write_model,
 };
 use proptest::prelude::*;
 
@@ -106,7 +106,7 @@ fn a_model_is_known_as_one() {
     let model = fitted("kriging", &[], Scale::Absolute).named("kriging");
     let path = written(&model, folder.path(), "model.npz");
     let summary = inspect(&path, &ReadOptions::default()).unwrap();
-    assert_eq!((summary.kind, summary.bands, summary.sensors), (Kind::Model, 3, Some(28)));
+    assert_eq!((summary.kind, summary.bands, summary.sensors), (FileKind::Model, 3, Some(28)));
     assert_eq!((summary.method.as_deref(), summary.unit), (Some("kriging"), Some("dbm")));
     let text = summary.to_string();
     assert!(text.contains("a fitted model") && text.contains("kriging"), "{text}");

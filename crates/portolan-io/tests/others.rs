@@ -6,7 +6,7 @@ use ndarray::Array3;
 use portolan::quantiser::MISSING_LEVEL;
 use portolan::{Cell, RadioMap, Readings, Scale, Site, Values};
 use portolan_io::{
-    Content, Element, Kind, MapLayout, MapWriter, ReadOptions, Unit, inspect, read, read_map,
+    Content, Element, FileKind, MapLayout, MapWriter, ReadOptions, Unit, inspect, read, read_map,
     read_readings,
 };
 
@@ -218,7 +218,7 @@ fn h5py_maps_and_readings() {
 #[test]
 fn summaries() {
     let summary = inspect(data("factored.npz"), &options()).unwrap();
-    assert_eq!((summary.kind, summary.rows, summary.cols, summary.bands), (Kind::Map, 3, 4, 5));
+    assert_eq!((summary.kind, summary.rows, summary.cols, summary.bands), (FileKind::Map, 3, 4, 5));
     assert_eq!((summary.factors, summary.emitters, summary.has_spread), (Some(2), 2, true));
     let peak = power().iter().copied().fold(0.0, f64::max);
     assert_eq!(summary.range.unwrap().1, peak);
@@ -227,10 +227,10 @@ fn summaries() {
         assert!(text.contains(expected), "{text}");
     }
     let summary = inspect(data("levels.mat"), &options()).unwrap();
-    assert_eq!((summary.kind, summary.sensors), (Kind::Readings, Some(3)));
+    assert_eq!((summary.kind, summary.sensors), (FileKind::Readings, Some(3)));
     assert_eq!((summary.gaps, summary.entries), (1, 6));
     assert_eq!(summary.quantiser.unwrap().levels, 4);
     let summary = inspect(data("matrix.mat"), &options()).unwrap();
-    assert_eq!(summary.kind, Kind::Arrays);
+    assert_eq!(summary.kind, FileKind::Arrays);
     assert!(summary.to_string().contains("layer: 3 x 4, single"));
 }

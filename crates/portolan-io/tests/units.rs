@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2, Array3};
 use portolan::{Scale, Site};
 use portolan_io::{
-    Element, Field, Loaded, MapLayout, MapWriter, ReadOptions, Unit, read_map, read_map_part,
+    Element, Loaded, MapLayout, MapWriter, NamedArray, ReadOptions, Unit, read_map, read_map_part,
     read_readings,
 };
 
@@ -12,7 +12,7 @@ fn unit(unit: Unit) -> ReadOptions {
 }
 
 /// A map of 2 x 3 cells and 1 band in a file with further arrays.
-fn map(values: [f64; 6], more: &[Field<'_>]) -> tempfile::TempDir {
+fn map(values: [f64; 6], more: &[NamedArray<'_>]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let (arrays, element) = (vec!["map"], Element::Float64);
     let layout = MapLayout { rows: 2, cols: 3, bands: 1, arrays, element };
@@ -24,12 +24,12 @@ fn map(values: [f64; 6], more: &[Field<'_>]) -> tempfile::TempDir {
 }
 
 /// The same numbers as readings of six sensors.
-fn readings(values: [f64; 6], more: &[Field<'_>]) -> tempfile::TempDir {
+fn readings(values: [f64; 6], more: &[NamedArray<'_>]) -> tempfile::TempDir {
     let sites = Array2::from_shape_fn((6, 2), |(s, axis)| (s * (axis + 1)) as f64 / 4.0);
     let values = Array1::from(values.to_vec());
     let own = [
-        Field::real("sites", sites.into_dyn().into()),
-        Field::real("values", values.into_dyn().into()),
+        NamedArray::real("sites", sites.into_dyn().into()),
+        NamedArray::real("values", values.into_dyn().into()),
     ];
     // A map beside them would be read first.
     let folder = tempfile::tempdir().unwrap();
@@ -53,12 +53,12 @@ fn the_unit_of_an_archive_is_its_own_word() {
         ("db", Scale::Uncalibrated),
         ("relative", Scale::paper()),
     ] {
-        let folder = map(LINEAR, &[Field::text("unit", name)]);
+        let folder = map(LINEAR, &[NamedArray::text("unit", name)]);
         let Loaded { value, warnings } =
             read_map(folder.path().join("m.npz"), &ReadOptions::default()).unwrap();
         assert_eq!((value.scale(), value.to_dense()[[0, 1, 0]]), (scale, 2e-5), "{name}");
         assert!(warnings.is_empty(), "{name}: {warnings:?}");
-        let folder = readings(LINEAR, &[Field::text("unit", name)]);
+        let folder = readings(LINEAR, &[NamedArray::text("unit", name)]);
         let Loaded { value, warnings } =
             read_readings(folder.path().join("r.npz"), &ReadOptions::default()).unwrap();
         assert_eq!((value.scale(), value.power()[[1, 0]]), (scale, 2e-5), "{name}");
@@ -70,18 +70,18 @@ fn the_unit_of_an_archive_is_its_own_word() {
 #[test]
 fn values_in_decibels_are_known_by_a_negative_one() {
     for (name, scale) in [("dbm", Scale::Absolute), ("db", Scale::Uncalibrated)] {
-        let folder = map(DECIBELS, &[Field::text("unit", name)]);
+        let folder = map(DECIBELS, &[NamedArray::text("unit", name)]);
         let found = read_map(folder.path().join("m.npz"), &ReadOptions::default()).unwrap().value;
         assert_eq!(found.scale(), scale);
         assert!((found.to_dense()[[0, 1, 0]] - 1e-5).abs() < 1e-18);
         assert!((found.to_dense()[[1, 0, 0]] - 10f64.powf(0.3)).abs() < 1e-12);
-        let folder = readings(DECIBELS, &[Field::text("unit", name)]);
+        let folder = readings(DECIBELS, &[NamedArray::text("unit", name)]);
         let path = folder.path().join("r.npz");
         let found = read_readings(path, &ReadOptions::default()).unwrap().value;
         assert!((found.power()[[1, 0]] - 1e-5).abs() < 1e-18 && found.scale() == scale);
     }
     for name in ["linear", "relative"] {
-        let folder = map(DECIBELS, &[Field::text("unit", name)]);
+        let folder = map(DECIBELS, &[NamedArray::text("unit", name)]);
         let error = read_map(folder.path().join("m.npz"), &ReadOptions::default()).unwrap_err();
         assert!(error.is_input() && error.to_string().contains("--unit dbm"), "{error}");
     }
@@ -96,7 +96,7 @@ fn an_archive_without_a_unit_is_linear_and_that_is_said() {
     assert!(warnings.len() == 1 && warnings[0].contains("the unit is not given"), "{warnings:?}");
     let Loaded { value, warnings } = read_map(&path, &unit(Unit::Relative)).unwrap();
     assert!(value.scale() == Scale::paper() && warnings.is_empty(), "{warnings:?}");
-    let folder = readings(LINEAR, &[Field::scalar("offset", 1e-3)]);
+    let folder = readings(LINEAR, &[NamedArray::scalar("offset", 1e-3)]);
     let path = folder.path().join("r.npz");
     let Loaded { value, warnings } = read_readings(&path, &ReadOptions::default()).unwrap();
     assert_eq!(value.scale(), Scale::relative(1e-3).unwrap());
@@ -106,15 +106,15 @@ fn an_archive_without_a_unit_is_linear_and_that_is_said() {
 #[test]
 fn words_that_are_no_unit_and_offsets_that_are_none_are_refused() {
     for more in [
-        vec![Field::text("unit", "watt")],
-        vec![Field::text("unit", "")],
-        vec![Field::text("unit", "relative"), Field::scalar("offset", 0.0)],
-        vec![Field::text("unit", "relative"), Field::scalar("offset", f64::NAN)],
-        vec![Field::text("unit", "relative"), Field::vector("offset", &[1.0, 2.0])],
-        vec![Field::text("unit", "dbm"), Field::vector("origin_m", &[1.0])],
-        vec![Field::text("unit", "dbm"), Field::vector("origin_m", &[1.0, f64::NAN])],
-        vec![Field::text("unit", "dbm"), Field::vector("noise_db", &[1.0, 2.0])],
-        vec![Field::text("unit", "dbm"), Field::vector("noise_db", &[-1.0])],
+        vec![NamedArray::text("unit", "watt")],
+        vec![NamedArray::text("unit", "")],
+        vec![NamedArray::text("unit", "relative"), NamedArray::scalar("offset", 0.0)],
+        vec![NamedArray::text("unit", "relative"), NamedArray::scalar("offset", f64::NAN)],
+        vec![NamedArray::text("unit", "relative"), NamedArray::vector("offset", &[1.0, 2.0])],
+        vec![NamedArray::text("unit", "dbm"), NamedArray::vector("origin_m", &[1.0])],
+        vec![NamedArray::text("unit", "dbm"), NamedArray::vector("origin_m", &[1.0, f64::NAN])],
+        vec![NamedArray::text("unit", "dbm"), NamedArray::vector("noise_db", &[1.0, 2.0])],
+        vec![NamedArray::text("unit", "dbm"), NamedArray::vector("noise_db", &[-1.0])],
     ] {
         let folder = map(LINEAR, &more);
         let error = read_map(folder.path().join("m.npz"), &ReadOptions::default()).unwrap_err();
@@ -126,35 +126,35 @@ fn words_that_are_no_unit_and_offsets_that_are_none_are_refused() {
 fn not_heard_needs_a_floor_below_what_was_heard() {
     let values = [1e-4, f64::NAN, 3e-5, 4e-6, 5e-6, 6e-6];
     let silent = Array1::from(vec![0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
-    let mark = || Field::real("not_heard", silent.view().into_dyn().into());
-    let dbm = || Field::text("unit", "dbm");
-    let read = |more: &[Field<'_>]| {
+    let mark = || NamedArray::real("not_heard", silent.view().into_dyn().into());
+    let dbm = || NamedArray::text("unit", "dbm");
+    let read = |more: &[NamedArray<'_>]| {
         let folder = readings(values, more);
         read_readings(folder.path().join("r.npz"), &ReadOptions::default())
     };
-    let fine = read(&[dbm(), mark(), Field::scalar("floor_dbm", -60.0)]).unwrap().value;
+    let fine = read(&[dbm(), mark(), NamedArray::scalar("floor_dbm", -60.0)]).unwrap().value;
     let silent_entries = fine.not_heard().unwrap();
     assert!(silent_entries.entries[[1, 0]] && (silent_entries.floor[0] - 1e-6).abs() < 1e-18);
     assert_eq!(fine.gaps(), 0);
     let error = read(&[dbm(), mark()]).unwrap_err().to_string();
     assert!(error.contains("'floor_dbm'"), "{error}");
     // One of five heard readings lies below: more than 5 %.
-    let error = read(&[dbm(), mark(), Field::scalar("floor_dbm", -53.0)]).unwrap_err();
+    let error = read(&[dbm(), mark(), NamedArray::scalar("floor_dbm", -53.0)]).unwrap_err();
     assert!(error.is_input() && error.to_string().contains("-53"), "{error}");
     let heard = Array1::from(vec![1.0; 6]);
-    let all = Field::real("not_heard", heard.view().into_dyn().into());
-    assert!(read(&[dbm(), all, Field::scalar("floor_dbm", -90.0)]).unwrap_err().is_input());
+    let all = NamedArray::real("not_heard", heard.view().into_dyn().into());
+    assert!(read(&[dbm(), all, NamedArray::scalar("floor_dbm", -90.0)]).unwrap_err().is_input());
 }
 
 #[test]
 fn a_part_of_a_map_knows_what_the_whole_does() {
     let more = [
-        Field::text("unit", "relative"),
-        Field::scalar("offset", 1e-3),
-        Field::vector("origin_m", &[10.0, -4.0]),
-        Field::scalar("cell_m", 2.0),
-        Field::vector("freq_hz", &[2.412e9]),
-        Field::vector("noise_db", &[1.5]),
+        NamedArray::text("unit", "relative"),
+        NamedArray::scalar("offset", 1e-3),
+        NamedArray::vector("origin_m", &[10.0, -4.0]),
+        NamedArray::scalar("cell_m", 2.0),
+        NamedArray::vector("freq_hz", &[2.412e9]),
+        NamedArray::vector("noise_db", &[1.5]),
     ];
     let folder = map(LINEAR, &more);
     let path = folder.path().join("m.npz");

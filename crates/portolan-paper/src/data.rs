@@ -27,12 +27,12 @@ pub struct Floor {
     /// Every measured cell, in linear power (mW).
     pub survey: Readings,
     /// Places off the grid, never used for fitting.
-    pub off_grid: Vec<Place>,
+    pub off_grid: Vec<SurveyPlace>,
 }
 
 /// A measured place anywhere on the floor.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct SurveyPlace {
     /// Row and column, with fractions.
     pub at: [f64; 2],
     /// dBm per band; NaN where nothing was heard.
@@ -71,7 +71,10 @@ impl Floor {
         let off_grid = survey
             .online
             .into_iter()
-            .map(|place| Place { at: [place.x_m / cell_m, place.y_m / cell_m], dbm: place.dbm })
+            .map(|place| SurveyPlace {
+                at: [place.x_m / cell_m, place.y_m / cell_m],
+                dbm: place.dbm,
+            })
             .collect();
         Ok(Self { survey: survey.offline, off_grid })
     }

@@ -15,12 +15,12 @@ pub struct Experiment {
     /// The settings, for the caption.
     pub caption: String,
     pub sections: Vec<Section>,
-    pub picture: Picture,
+    pub picture: PictureKind,
 }
 
 /// What is drawn of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Picture {
+pub enum PictureKind {
     Nothing,
     /// SSIM over the rows, one curve per column, for each section with numbers as rows.
     Curves,
@@ -38,25 +38,25 @@ pub struct Section {
     pub title: String,
     /// What the rows are.
     pub rows: &'static str,
-    pub cells: Vec<Cell>,
+    pub cells: Vec<TableCell>,
     pub notes: Vec<String>,
 }
 
 /// One cell of a table.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub struct TableCell {
     pub row: String,
     pub column: String,
     /// `None` where there is nothing that we could run beside the paper's number.
-    pub job: Option<Job>,
+    pub setup: Option<TrialSetup>,
     pub printed: Option<Printed>,
     /// Cells that take minutes get no more trials than this.
     pub most_trials: usize,
 }
 
-/// What runs: everything but the seed.
+/// What a trial runs: everything but the seed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Job {
+pub struct TrialSetup {
     pub scene: Scene,
     pub method: Call,
     pub emitters: Emitters,
@@ -138,7 +138,7 @@ impl fmt::Display for Scene {
     }
 }
 
-impl Job {
+impl TrialSetup {
     pub fn new(scene: Scene, method: Call, emitters: Emitters) -> Self {
         Self { scene, method, emitters, draw: Vec::new(), alone: false }
     }
@@ -148,8 +148,8 @@ impl Job {
         trial == 0 && !self.draw.is_empty()
     }
 
-    /// A text that tells everything that determines a result: two jobs with the same key are the
-    /// same job, in whichever table they stand.
+    /// A text that tells everything that determines a result: two trials with the same key are
+    /// the same trial, in whichever table they stand.
     pub fn key(&self, first_seed: u64, trial: usize) -> String {
         let emitters = match self.emitters {
             Emitters::Auto => "auto".to_string(),
@@ -184,20 +184,20 @@ impl Section {
         distinct(self.cells.iter().map(|cell| cell.column.as_str()))
     }
 
-    pub fn cell(&self, row: &str, column: &str) -> Option<&Cell> {
+    pub fn cell(&self, row: &str, column: &str) -> Option<&TableCell> {
         self.cells.iter().find(|cell| cell.row == row && cell.column == column)
     }
 }
 
 impl Experiment {
-    pub fn cells(&self) -> impl Iterator<Item = &Cell> {
+    pub fn cells(&self) -> impl Iterator<Item = &TableCell> {
         self.sections.iter().flat_map(|section| &section.cells)
     }
 
     /// Whether it runs on measured or ray-traced data.
     pub fn is_real(&self) -> bool {
-        let real = |cell: &Cell| {
-            cell.job.as_ref().is_some_and(|job| !matches!(job.scene, Scene::Simulated(_)))
+        let real = |cell: &TableCell| {
+            cell.setup.as_ref().is_some_and(|setup| !matches!(setup.scene, Scene::Simulated(_)))
         };
         self.cells().any(real)
     }
@@ -217,7 +217,7 @@ fn distinct<'a>(labels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 mod tests {
     use super::*;
 
-    fn job() -> Job {
+    fn setup() -> TrialSetup {
         let scene = Simulated {
             size: [64, 64, 64],
             emitters: 4,
@@ -227,12 +227,12 @@ mod tests {
             bits: None,
         };
         let method = Call::new("unn:recipe=paper").with("channels", 16);
-        Job::new(Scene::Simulated(scene), method, Emitters::Count(4))
+        TrialSetup::new(Scene::Simulated(scene), method, Emitters::Count(4))
     }
 
     #[test]
     fn a_key_tells_everything() {
-        let key = job().key(1000, 3);
+        let key = setup().key(1000, 3);
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(
             key,
@@ -245,11 +245,11 @@ mod tests {
 
     #[test]
     fn pictures_are_kept_in_the_first_trial_only() {
-        let mut drawn = job();
+        let mut drawn = setup();
         drawn.draw = vec![29];
         assert!(drawn.key(0, 0).ends_with(" | draw=29"));
-        assert_eq!(drawn.key(0, 1), job().key(0, 1));
+        assert_eq!(drawn.key(0, 1), setup().key(0, 1));
         drawn.alone = true;
-        assert_ne!(drawn.key(0, 1), job().key(0, 1));
+        assert_ne!(drawn.key(0, 1), setup().key(0, 1));
     }
 }

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::data::Data;
 use crate::error::ReproduceError;
-use crate::experiment::{Cell, Experiment, Section};
+use crate::experiment::{Experiment, Section, TableCell};
 use crate::journal::Journal;
 use crate::record::Metric;
-use crate::summary::Summary;
+use crate::summary::CellSummary;
 use crate::{markdown, pictures};
 
 /// The page with everything.
@@ -34,14 +34,14 @@ impl Desk<'_> {
 
     /// Whether it holds most of it: cells that other experiments share do not count for much.
     pub fn has_most(&self, experiment: &Experiment) -> bool {
-        let jobs = experiment.cells().filter(|cell| cell.job.is_some());
-        let (there, missing): (Vec<&Cell>, Vec<&Cell>) =
-            jobs.partition(|cell| !self.summary(cell).is_empty());
+        let setups = experiment.cells().filter(|cell| cell.setup.is_some());
+        let (there, missing): (Vec<&TableCell>, Vec<&TableCell>) =
+            setups.partition(|cell| !self.summary(cell).is_empty());
         there.len() > missing.len()
     }
 
-    fn summary(&self, cell: &Cell) -> Summary {
-        Summary::of(cell, self.journal, self.first_seed)
+    fn summary(&self, cell: &TableCell) -> CellSummary {
+        CellSummary::of(cell, self.journal, self.first_seed)
     }
 
     /// Writes the files of one experiment; returns its markdown.
@@ -99,14 +99,14 @@ impl Desk<'_> {
         lines.into_inner().expect("a vector takes everything")
     }
 
-    fn csv_row(&self, section: &Section, cell: &Cell) -> Vec<String> {
+    fn csv_row(&self, section: &Section, cell: &TableCell) -> Vec<String> {
         let summary = self.summary(cell);
         let text = |value: Option<f64>| value.map_or(String::new(), |v| v.to_string());
         let mut row = vec![
             section.name.to_string(),
             cell.row.clone(),
             cell.column.clone(),
-            cell.job.as_ref().map_or(String::new(), |job| job.method.to_string()),
+            cell.setup.as_ref().map_or(String::new(), |setup| setup.method.to_string()),
             told(cell),
             summary.maps.to_string(),
             summary.failed.to_string(),
@@ -145,13 +145,13 @@ impl Desk<'_> {
         })
     }
 
-    fn json_cell(&self, cell: &Cell) -> Value {
+    fn json_cell(&self, cell: &TableCell) -> Value {
         let summary = self.summary(cell);
         let mut value = json!({
             "row": cell.row,
             "column": cell.column,
-            "scene": cell.job.as_ref().map(|job| job.scene.to_string()),
-            "method": cell.job.as_ref().map(|job| job.method.to_string()),
+            "scene": cell.setup.as_ref().map(|setup| setup.scene.to_string()),
+            "method": cell.setup.as_ref().map(|setup| setup.method.to_string()),
             "emitters": told(cell),
             "maps": summary.maps,
             "failed": summary.failed,
@@ -169,8 +169,8 @@ impl Desk<'_> {
 }
 
 /// The number of emitters that a cell's method is told.
-fn told(cell: &Cell) -> String {
-    match cell.job.as_ref().map(|job| job.emitters) {
+fn told(cell: &TableCell) -> String {
+    match cell.setup.as_ref().map(|setup| setup.emitters) {
         Some(Emitters::Count(count)) => count.to_string(),
         Some(Emitters::Auto) => "auto".into(),
         None => String::new(),

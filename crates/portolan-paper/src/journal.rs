@@ -1,4 +1,4 @@
-//! The journal: one line per finished job, appended whole and synced, so that a run that is stopped
+//! The journal: one line per finished trial, appended whole and synced, so that a run that is stopped
 //! at any moment loses only what was being computed.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use crate::record::Record;
 /// Its name in the folder of the results.
 pub const FILE: &str = "journal.jsonl";
 
-/// Finished jobs by key, and the file that remembers them.
+/// Finished trials by key, and the file that remembers them.
 pub struct Journal {
     file: File,
     path: PathBuf,
@@ -77,7 +77,7 @@ impl Journal {
         self.records.values().map(|record| record.trial + 1).max().unwrap_or(0)
     }
 
-    /// Adds a finished job.
+    /// Adds a finished trial.
     pub fn add(&mut self, record: Record) -> Result<(), ReproduceError> {
         let mut line = record.line();
         // Kept as it will be read again, so that a resumed run and an unbroken one agree.
@@ -98,7 +98,7 @@ mod tests {
     use crate::record::Outcome;
 
     fn record(trial: usize) -> Record {
-        let key = format!("job seed={trial}");
+        let key = format!("trial seed={trial}");
         Record { key, trial, outcome: Outcome::Failed("no numbers here".into()) }
     }
 

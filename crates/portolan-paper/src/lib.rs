@@ -3,7 +3,7 @@
 //! Fu).
 //!
 //! An [`Experiment`] is data: cells that name a scene, a method and the paper's number, made by
-//! [`experiments`]. [`run`] takes their jobs trial by trial and writes every result to a
+//! [`experiments`]. [`run`] runs their trials and writes every result to a
 //! [`Journal`]; what the journal holds is never run again. [`Desk`] turns the journal into
 //! markdown, CSV, JSON and pictures.
 
@@ -21,13 +21,15 @@ mod runner;
 mod scene;
 mod summary;
 
-pub use data::{City, Data, Floor, Place};
+pub use data::{City, Data, Floor, SurveyPlace};
 pub use error::ReproduceError;
-pub use experiment::{Call, Cell, Experiment, Job, Picture, Scene, Section, Simulated};
+pub use experiment::{
+    Call, Experiment, PictureKind, Scene, Section, Simulated, TableCell, TrialSetup,
+};
 pub use experiments::{NAMES, Size, experiments};
 pub use files::{Desk, PAGE};
 pub use journal::{FILE as JOURNAL, Journal};
 pub use printed::{Printed, printed, printed_cells};
 pub use record::{Figures, Metric, Outcome, Record};
-pub use runner::{Done, Settings, Status, Watch, run};
-pub use summary::{Mean, Summary};
+pub use runner::{Done, RunSettings, Status, Watch, run};
+pub use summary::{CellSummary, Mean};

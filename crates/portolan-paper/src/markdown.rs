@@ -1,10 +1,10 @@
 //! Tables as people read them: markdown, aligned so that it reads well in a terminal too. The paper's
 //! numbers stand in brackets or in a column of their own, never inside a mean.
 
-use crate::experiment::{Cell, Experiment, Section};
+use crate::experiment::{Experiment, Section, TableCell};
 use crate::journal::Journal;
 use crate::record::Metric;
-use crate::summary::{Mean, Summary};
+use crate::summary::{CellSummary, Mean};
 
 /// An experiment as markdown: caption, tables, notes, pictures.
 pub fn experiment(
@@ -28,9 +28,9 @@ pub fn experiment(
 }
 
 fn section(section: &Section, journal: &Journal, first_seed: u64) -> String {
-    let of = |cell: &Cell| Summary::of(cell, journal, first_seed);
+    let of = |cell: &TableCell| CellSummary::of(cell, journal, first_seed);
     let maps: Vec<usize> =
-        section.cells.iter().filter(|c| c.job.is_some()).map(|c| of(c).maps).collect();
+        section.cells.iter().filter(|c| c.setup.is_some()).map(|c| of(c).maps).collect();
     let most = maps.iter().copied().max().unwrap_or(0);
     let there: Vec<Metric> = Metric::ALL
         .into_iter()
@@ -67,7 +67,7 @@ fn by_metric(
     column: &str,
     metrics: &[Metric],
     most: usize,
-    of: &dyn Fn(&Cell) -> Summary,
+    of: &dyn Fn(&TableCell) -> CellSummary,
 ) -> String {
     let mut rows = vec![header(section.rows, metrics.iter().map(|m| in_words(*m).to_string()))];
     for row in section.row_labels() {
@@ -83,7 +83,7 @@ fn header(first: &str, rest: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// What the paper prints of a metric in a cell.
-pub fn printed(cell: &Cell, metric: Metric) -> Option<f64> {
+pub fn printed(cell: &TableCell, metric: Metric) -> Option<f64> {
     let printed = cell.printed.as_ref()?;
     match metric {
         Metric::Ssim => Some(printed.ssim),
@@ -92,7 +92,7 @@ pub fn printed(cell: &Cell, metric: Metric) -> Option<f64> {
     }
 }
 
-fn entry(cell: &Cell, summary: &Summary, metric: Metric, most: usize) -> String {
+fn entry(cell: &TableCell, summary: &CellSummary, metric: Metric, most: usize) -> String {
     let mut parts = Vec::new();
     match summary.mean(metric) {
         Some(Mean { mean, error }) => {

@@ -3,16 +3,16 @@
 use ndarray::Array2;
 use portolan::{Grid, Readings, Site};
 use portolan_io::picture::{
-    Curve, Figure, HeatPanel, Key, LinePanel, Picture as Drawing, Sensor, decibels, robust_limits,
+    Bitmap, Curve, Figure, HeatPanel, Key, LinePanel, Sensor, decibels, robust_limits,
 };
 
 use crate::error::ReproduceError;
-use crate::experiment::{Cell, Experiment, Job, Picture, Section};
+use crate::experiment::{Experiment, PictureKind, Section, TableCell, TrialSetup};
 use crate::files::Desk;
 use crate::markdown::printed;
 use crate::record::{Figures, Metric, Outcome};
-use crate::scene::{Stage, Truth};
-use crate::summary::{Mean, Summary};
+use crate::scene::{PreparedScene, Truth};
+use crate::summary::{CellSummary, Mean};
 
 /// Powers further below the strongest are drawn in the darkest colour.
 const WIDEST_DB: f64 = 100.0;
@@ -23,11 +23,11 @@ const COLUMNS: usize = 4;
 /// The names of an experiment's pictures.
 pub fn names(experiment: &Experiment) -> Vec<String> {
     match experiment.picture {
-        Picture::Nothing => Vec::new(),
-        Picture::Curves => {
+        PictureKind::Nothing => Vec::new(),
+        PictureKind::Curves => {
             experiment.sections.iter().map(|section| curves_name(experiment, section)).collect()
         }
-        Picture::Maps | Picture::Bands => vec![format!("{}.png", experiment.name)],
+        PictureKind::Maps | PictureKind::Bands => vec![format!("{}.png", experiment.name)],
     }
 }
 
@@ -35,22 +35,22 @@ pub fn names(experiment: &Experiment) -> Vec<String> {
 pub fn draw(
     experiment: &Experiment,
     desk: &Desk<'_>,
-) -> Result<Vec<(String, Drawing)>, ReproduceError> {
+) -> Result<Vec<(String, Bitmap)>, ReproduceError> {
     if !desk.has(experiment) {
         return Ok(Vec::new());
     }
     let name = format!("{}.png", experiment.name);
     match experiment.picture {
-        Picture::Nothing => Ok(Vec::new()),
-        Picture::Curves => Ok(experiment
+        PictureKind::Nothing => Ok(Vec::new()),
+        PictureKind::Curves => Ok(experiment
             .sections
             .iter()
             .map(|section| {
                 (curves_name(experiment, section), curves(experiment, section, desk).draw())
             })
             .collect()),
-        Picture::Maps => Ok(vec![(name, maps(experiment, desk)?.draw())]),
-        Picture::Bands => {
+        PictureKind::Maps => Ok(vec![(name, maps(experiment, desk)?.draw())]),
+        PictureKind::Bands => {
             let figure = bands(experiment, desk)?;
             Ok(figure.map(|figure| (name, figure.draw())).into_iter().collect())
         }
@@ -72,11 +72,11 @@ fn curves(experiment: &Experiment, section: &Section, desk: &Desk<'_>) -> Figure
     let mut theirs = Vec::new();
     for (place, column) in section.column_labels().into_iter().enumerate() {
         let cells = || section.cells.iter().filter(|cell| cell.column == column);
-        let at = |cell: &Cell| cell.row.parse::<f64>().unwrap_or(f64::NAN);
+        let at = |cell: &TableCell| cell.row.parse::<f64>().unwrap_or(f64::NAN);
         let (colour, dashed) = (place, place >= 8);
         let mut points = Vec::new();
         for cell in cells() {
-            let summary = Summary::of(cell, desk.journal, desk.first_seed);
+            let summary = CellSummary::of(cell, desk.journal, desk.first_seed);
             let Some(Mean { mean, error }) = summary.mean(Metric::Ssim) else { continue };
             points.push((at(cell), mean));
             if let Some(error) = error {
@@ -117,8 +117,8 @@ fn curves(experiment: &Experiment, section: &Section, desk: &Desk<'_>) -> Figure
 }
 
 /// The figures of a cell's first trial, where there are any.
-fn first<'a>(desk: &'a Desk<'_>, job: &Job) -> Option<&'a Figures> {
-    match &desk.journal.get(&job.key(desk.first_seed, 0))?.outcome {
+fn first<'a>(desk: &'a Desk<'_>, setup: &TrialSetup) -> Option<&'a Figures> {
+    match &desk.journal.get(&setup.key(desk.first_seed, 0))?.outcome {
         Outcome::Scored(figures) => Some(figures),
         Outcome::Failed(_) => None,
     }
@@ -129,13 +129,13 @@ fn maps(experiment: &Experiment, desk: &Desk<'_>) -> Result<Figure, ReproduceErr
     let mut figure = Figure { heading: experiment.title.into(), ..Figure::default() };
     let mut limits = None;
     for section in &experiment.sections {
-        let jobs = || section.cells.iter().filter_map(|cell| Some((cell, cell.job.as_ref()?)));
-        let Some((_, any)) = jobs().next() else { continue };
-        let stage = Stage::make(&any.scene, desk.data, desk.first_seed)?;
-        let (Truth::Map { map, .. }, Some(&band)) = (&stage.truth, any.draw.first()) else {
+        let setups = || section.cells.iter().filter_map(|cell| Some((cell, cell.setup.as_ref()?)));
+        let Some((_, any)) = setups().next() else { continue };
+        let prepared = PreparedScene::make(&any.scene, desk.data, desk.first_seed)?;
+        let (Truth::Map { map, .. }, Some(&band)) = (&prepared.truth, any.draw.first()) else {
             continue;
         };
-        let offset = stage.offset();
+        let offset = prepared.offset();
         let truth = decibels(&map.band(band), offset);
         let limits = *limits.get_or_insert_with(|| robust_limits(&[&truth], WIDEST_DB));
         let panel = |title: String, field: Array2<f64>| {
@@ -148,13 +148,13 @@ fn maps(experiment: &Experiment, desk: &Desk<'_>) -> Result<Figure, ReproduceErr
         first_panel.emitters = map.emitters().iter().map(place).collect();
         let nothing = Array2::from_elem((map.grid().rows(), map.grid().cols()), f64::NAN);
         let heard =
-            format!("sensors\n{} of {} cells", stage.readings.sensors(), map.grid().cells());
+            format!("sensors\n{} of {} cells", prepared.readings.sensors(), map.grid().cells());
         let mut sensed = panel(heard, nothing);
         let shown = |x: f64| 10.0 * (x + offset).log10();
-        sensed.sensors = sensors(&stage.readings, map.grid(), band, shown);
+        sensed.sensors = sensors(&prepared.readings, map.grid(), band, shown);
         let mut panels = vec![first_panel, sensed];
-        for (cell, job) in jobs() {
-            let Some(figures) = first(desk, job) else { continue };
+        for (cell, setup) in setups() {
+            let Some(figures) = first(desk, setup) else { continue };
             let Some((_, field)) = figures.fields.iter().find(|(kept, _)| *kept == band) else {
                 continue;
             };
@@ -191,10 +191,10 @@ fn sensors(
 /// nobody measured are masked.
 fn bands(experiment: &Experiment, desk: &Desk<'_>) -> Result<Option<Figure>, ReproduceError> {
     let Some(floor) = &desk.data.floor else { return Ok(None) };
-    let jobs: Vec<(&Cell, &Job)> =
-        experiment.cells().filter_map(|cell| Some((cell, cell.job.as_ref()?))).collect();
-    let Some((_, any)) = jobs.first() else { return Ok(None) };
-    let stage = Stage::make(&any.scene, desk.data, desk.first_seed)?;
+    let setups: Vec<(&TableCell, &TrialSetup)> =
+        experiment.cells().filter_map(|cell| Some((cell, cell.setup.as_ref()?))).collect();
+    let Some((_, any)) = setups.first() else { return Ok(None) };
+    let prepared = PreparedScene::make(&any.scene, desk.data, desk.first_seed)?;
     let grid = floor.survey.grid_or_default()?;
     let cells = floor.survey.cells(grid)?;
     let power = floor.survey.power();
@@ -207,8 +207,8 @@ fn bands(experiment: &Experiment, desk: &Desk<'_>) -> Result<Option<Figure>, Rep
     };
     let fields: Vec<Array2<f64>> = any.draw.iter().map(|&band| measured(band)).collect();
     let limits = robust_limits(&fields.iter().collect::<Vec<_>>(), WIDEST_DB);
-    let shown: Vec<(&Cell, &Figures)> =
-        jobs.iter().filter_map(|(cell, job)| Some((*cell, first(desk, job)?))).collect();
+    let shown: Vec<(&TableCell, &Figures)> =
+        setups.iter().filter_map(|(cell, setup)| Some((*cell, first(desk, setup)?))).collect();
     let mut panels = Vec::new();
     for (place, (&band, truth)) in any.draw.iter().zip(&fields).enumerate() {
         let frequency = floor.survey.freq_hz().and_then(|f| f.get(band));
@@ -222,8 +222,9 @@ fn bands(experiment: &Experiment, desk: &Desk<'_>) -> Result<Option<Figure>, Rep
         };
         let nothing = Array2::from_elem(truth.dim(), f64::NAN);
         panels.push(panel("measured", "166 cells", truth.clone()));
-        let mut sensed = panel("sensors", &format!("{} cells", stage.readings.sensors()), nothing);
-        sensed.sensors = sensors(&stage.readings, grid, band, |x| 10.0 * x.log10());
+        let mut sensed =
+            panel("sensors", &format!("{} cells", prepared.readings.sensors()), nothing);
+        sensed.sensors = sensors(&prepared.readings, grid, band, |x| 10.0 * x.log10());
         panels.push(sensed);
         for (cell, figures) in &shown {
             let Some((_, field)) = figures.fields.iter().find(|(kept, _)| *kept == band) else {

@@ -1,9 +1,9 @@
-//! What one job came to, and the line of the journal that says so.
+//! What one trial came to, and the line of the journal that says so.
 
 use ndarray::Array2;
 use serde_json::{Value, json};
 
-/// A finished job: its figures, or why the fit gave none.
+/// A finished trial: its figures, or why the fit gave none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     pub key: String,

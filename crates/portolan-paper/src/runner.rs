@@ -1,5 +1,5 @@
-//! Runs the jobs of experiments: trial by trial, one job per thread, every result to the journal at
-//! once. What the journal holds is never run again.
+//! Runs the trials of experiments, one per thread, and adds every result to the journal at once.
+//! What the journal holds is never run again.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -13,14 +13,14 @@ use rayon::ThreadPoolBuilder;
 
 use crate::data::Data;
 use crate::error::ReproduceError;
-use crate::experiment::{Experiment, Job};
+use crate::experiment::{Experiment, TrialSetup};
 use crate::journal::Journal;
 use crate::record::{Figures, Outcome, Record};
-use crate::scene::Stage;
+use crate::scene::PreparedScene;
 
 /// How to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct RunSettings {
     pub trials: usize,
     /// Trial t has seed `first_seed` + t.
     pub first_seed: u64,
@@ -32,7 +32,7 @@ pub struct Settings {
 pub struct Status {
     pub done: usize,
     pub total: usize,
-    /// From the time that finished jobs took; none before the first.
+    /// From the time that finished trials took; none before the first.
     pub seconds_left: Option<f64>,
 }
 
@@ -45,34 +45,35 @@ pub struct Watch<'a> {
 /// What a run did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Done {
-    /// Jobs that were asked for.
+    /// Trials that were asked for.
     pub asked: usize,
-    /// Jobs that the journal held already.
+    /// Trials that the journal held already.
     pub known: usize,
-    /// Jobs that could not be run at all, by reason.
+    /// Trials that could not be run at all, by reason.
     pub refused: Vec<(String, usize)>,
 }
 
-struct Task<'a> {
-    job: &'a Job,
+/// A setup with its seed.
+struct Trial<'a> {
+    setup: &'a TrialSetup,
     key: String,
-    trial: usize,
-    /// Jobs that differ in nothing but the trial take about the same time.
+    number: usize,
+    /// Trials that differ in nothing but their number take about the same time.
     kind: usize,
 }
 
-/// Runs what is missing. Jobs whose request cannot be met are counted, and the others go on.
+/// Runs what is missing. Trials whose request cannot be met are counted, and the others go on.
 pub fn run(
     experiments: &[Experiment],
-    settings: &Settings,
+    settings: &RunSettings,
     data: &Data,
     journal: &Mutex<Journal>,
     watch: &Watch<'_>,
 ) -> Result<Done, ReproduceError> {
     let mut done = Done::default();
-    let tasks = tasks(experiments, settings, &lock(journal), &mut done);
-    let (alone, together): (Vec<Task<'_>>, Vec<Task<'_>>) =
-        tasks.into_iter().partition(|task| task.job.alone);
+    let trials = trials(experiments, settings, &lock(journal), &mut done);
+    let (alone, together): (Vec<Trial<'_>>, Vec<Trial<'_>>) =
+        trials.into_iter().partition(|trial| trial.setup.alone);
     let clock = Mutex::new(Clock::new(&together, &alone, settings.threads));
     let board = Board { settings, data, journal, watch, clock: &clock, refused: Mutex::default() };
     (watch.status)(lock(&clock).status());
@@ -83,23 +84,23 @@ pub fn run(
 }
 
 /// What is missing, in the order in which it is run.
-fn tasks<'a>(
+fn trials<'a>(
     experiments: &'a [Experiment],
-    settings: &Settings,
+    settings: &RunSettings,
     journal: &Journal,
     done: &mut Done,
-) -> Vec<Task<'a>> {
+) -> Vec<Trial<'a>> {
     let cells = || experiments.iter().flat_map(Experiment::cells);
     let mut seen = HashSet::new();
-    let mut tasks = Vec::new();
-    for trial in 0..settings.trials {
+    let mut trials = Vec::new();
+    for number in 0..settings.trials {
         let mut due: Vec<_> =
-            cells().enumerate().filter(|(_, cell)| trial < cell.most_trials).collect();
+            cells().enumerate().filter(|(_, cell)| number < cell.most_trials).collect();
         // What takes minutes comes last: a run that is stopped early has all the rest.
         due.sort_by_key(|(_, cell)| Reverse(cell.most_trials));
         for (kind, cell) in due {
-            let Some(job) = &cell.job else { continue };
-            let key = job.key(settings.first_seed, trial);
+            let Some(setup) = &cell.setup else { continue };
+            let key = setup.key(settings.first_seed, number);
             if !seen.insert(key.clone()) {
                 continue;
             }
@@ -107,15 +108,15 @@ fn tasks<'a>(
             if journal.get(&key).is_some() {
                 done.known += 1;
             } else {
-                tasks.push(Task { job, key, trial, kind });
+                trials.push(Trial { setup, key, number, kind });
             }
         }
     }
-    tasks
+    trials
 }
 
 struct Board<'a> {
-    settings: &'a Settings,
+    settings: &'a RunSettings,
     data: &'a Data,
     journal: &'a Mutex<Journal>,
     watch: &'a Watch<'a>,
@@ -124,11 +125,11 @@ struct Board<'a> {
 }
 
 impl Board<'_> {
-    /// Takes tasks one after the other with several workers, each with a pool of its own: a job
+    /// Takes trials one after the other with several workers, each with a pool of its own: a trial
     /// that waits must not be handed another one's work, which would spoil its seconds.
     fn work(
         &self,
-        tasks: &[Task<'_>],
+        trials: &[Trial<'_>],
         workers: usize,
         threads: usize,
     ) -> Result<(), ReproduceError> {
@@ -143,28 +144,28 @@ impl Board<'_> {
                 }
             };
             while lock(&failure).is_none() {
-                let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                if let Err(error) = pool.install(|| self.perform(task)) {
+                let Some(trial) = trials.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                if let Err(error) = pool.install(|| self.perform(trial)) {
                     *lock(&failure) = Some(error);
                 }
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..workers.max(1).min(tasks.len()) {
+            for _ in 0..workers.max(1).min(trials.len()) {
                 scope.spawn(worker);
             }
         });
         failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
-    fn perform(&self, task: &Task<'_>) -> Result<(), ReproduceError> {
+    fn perform(&self, trial: &Trial<'_>) -> Result<(), ReproduceError> {
         if !(self.watch.go_on)() {
             return Err(ReproduceError::Stopped);
         }
         let begun = Instant::now();
         // A mistake in one method must not cost the hours of the others.
-        let result = catch_unwind(AssertUnwindSafe(|| self.outcome(task))).unwrap_or_else(|_| {
-            let message = format!("{} panicked on {}", task.job.method, task.key);
+        let result = catch_unwind(AssertUnwindSafe(|| self.outcome(trial))).unwrap_or_else(|_| {
+            let message = format!("{} panicked on {}", trial.setup.method, trial.key);
             Err(InputError::Request(message).into())
         });
         let outcome = match result {
@@ -177,39 +178,44 @@ impl Board<'_> {
             Err(error) => Some(Outcome::Failed(error.to_string())),
         };
         if let Some(outcome) = outcome {
-            let Task { key, trial, .. } = task;
-            lock(self.journal).add(Record { key: key.clone(), trial: *trial, outcome })?;
+            let key = trial.key.clone();
+            lock(self.journal).add(Record { key, trial: trial.number, outcome })?;
         }
         let mut clock = lock(self.clock);
-        clock.finished(task.kind, begun.elapsed().as_secs_f64());
+        clock.finished(trial.kind, begun.elapsed().as_secs_f64());
         (self.watch.status)(clock.status());
         Ok(())
     }
 
-    fn outcome(&self, task: &Task<'_>) -> Result<Figures, EstimateError> {
-        let Task { job, trial, .. } = task;
-        let seed = self.settings.first_seed + *trial as u64;
-        let stage = Stage::make(&job.scene, self.data, seed).map_err(|error| match error {
-            ReproduceError::Input(error) => error,
-            other => InputError::Request(other.to_string()),
-        })?;
-        let method = stage.method(&job.method)?;
+    fn outcome(&self, trial: &Trial<'_>) -> Result<Figures, EstimateError> {
+        let Trial { setup, number, .. } = trial;
+        let seed = self.settings.first_seed + *number as u64;
+        let prepared =
+            PreparedScene::make(&setup.scene, self.data, seed).map_err(|error| match error {
+                ReproduceError::Input(error) => error,
+                other => InputError::Request(other.to_string()),
+            })?;
+        let method = prepared.method(&setup.method)?;
         let go_on = |_: f64| (self.watch.go_on)();
         let begun = Instant::now();
         let fit_begun = Mutex::new(begun);
         let mark = || *lock(&fit_begun) = Instant::now();
         let progress = Progress::new(&go_on).with_fit_start(&mark);
-        let context =
-            Context { emitters: job.emitters, seed, truth: stage.true_map(), ..Context::default() };
-        let model = method.fit(&stage.readings, &context, &progress)?;
+        let context = Context {
+            emitters: setup.emitters,
+            seed,
+            truth: prepared.true_map(),
+            ..Context::default()
+        };
+        let model = method.fit(&prepared.readings, &context, &progress)?;
         let map = model.default_map(&progress)?;
         let ended = Instant::now();
-        let mut figures = stage.score(&map)?;
+        let mut figures = prepared.score(&map)?;
         figures.seconds = (ended - begun).as_secs_f64();
         figures.fit_seconds = (ended - *lock(&fit_begun)).as_secs_f64();
-        if job.draws(*trial) {
-            let draw = |&band: &usize| (band, stage.drawn(&map, band));
-            figures.fields = job.draw.iter().map(draw).collect();
+        if setup.draws(*number) {
+            let draw = |&band: &usize| (band, prepared.drawn(&map, band));
+            figures.fields = setup.draw.iter().map(draw).collect();
         }
         Ok(figures)
     }
@@ -223,22 +229,22 @@ impl Board<'_> {
     }
 }
 
-/// Guesses the time left from what jobs of the same kind took.
+/// Guesses the time left from what trials of the same kind took.
 struct Clock {
     done: usize,
     total: usize,
     threads: usize,
     /// Left and alone-left per kind.
     left: HashMap<usize, (usize, bool)>,
-    /// Sum of seconds and number of finished jobs per kind.
+    /// Sum of seconds and number of finished trials per kind.
     took: HashMap<usize, (f64, usize)>,
 }
 
 impl Clock {
-    fn new(together: &[Task<'_>], alone: &[Task<'_>], threads: usize) -> Self {
+    fn new(together: &[Trial<'_>], alone: &[Trial<'_>], threads: usize) -> Self {
         let mut left: HashMap<usize, (usize, bool)> = HashMap::new();
-        for task in together.iter().chain(alone) {
-            left.entry(task.kind).or_insert((0, task.job.alone)).0 += 1;
+        for trial in together.iter().chain(alone) {
+            left.entry(trial.kind).or_insert((0, trial.setup.alone)).0 += 1;
         }
         let total = together.len() + alone.len();
         Self { done: 0, total, threads: threads.max(1), left, took: HashMap::new() }

@@ -4,14 +4,14 @@
 use ndarray::Array2;
 use portolan::quantiser::AUTHORS_EDGES;
 use portolan::score::score;
-use portolan::sense::{Layout, Quantising, Sensing, sense};
+use portolan::sense::{Quantising, Sensing, SensorLayout, sense};
 use portolan::simulate::{Scenario, simulate};
 use portolan::{Grid, InputError, Method, RadioMap, Readings, Site};
 use rand::SeedableRng;
 use rand::seq::index::sample;
 use rand_chacha::ChaCha8Rng;
 
-use crate::data::{Data, Place};
+use crate::data::{Data, SurveyPlace};
 use crate::error::ReproduceError;
 use crate::experiment::{Call, Scene, Simulated};
 use crate::record::Figures;
@@ -23,7 +23,7 @@ const SIGMA: f64 = 1.7;
 const BELOW_WEAKEST_DB: f64 = 20.0;
 
 /// A scene made: what is true and what the sensors report.
-pub struct Stage {
+pub struct PreparedScene {
     pub truth: Truth,
     pub readings: Readings,
 }
@@ -33,18 +33,22 @@ pub enum Truth {
     /// Everything.
     Map { map: Box<RadioMap>, decorrelation_m: f64 },
     /// Some places on the grid with their spectra in dBm, and some between its cells.
-    Held { places: Vec<(Site, Vec<f64>)>, off_grid: Vec<Place>, floor_dbm: f64 },
+    Held { places: Vec<(Site, Vec<f64>)>, off_grid: Vec<SurveyPlace>, floor_dbm: f64 },
 }
 
 impl Truth {
-    fn held(places: Vec<(Site, Vec<f64>)>, off_grid: Vec<Place>, readings: &Readings) -> Self {
+    fn held(
+        places: Vec<(Site, Vec<f64>)>,
+        off_grid: Vec<SurveyPlace>,
+        readings: &Readings,
+    ) -> Self {
         let weakest =
             readings.power().iter().filter(|p| **p > 0.0).fold(f64::MAX, |w, p| w.min(*p));
         Truth::Held { places, off_grid, floor_dbm: dbm(weakest) - BELOW_WEAKEST_DB }
     }
 }
 
-impl Stage {
+impl PreparedScene {
     pub fn make(scene: &Scene, data: &Data, seed: u64) -> Result<Self, ReproduceError> {
         match scene {
             Scene::Simulated(simulated) => Ok(Self::simulated(simulated, seed)?),
@@ -70,7 +74,7 @@ impl Stage {
             Scene::City { fraction } => {
                 let city = data.city.as_ref().ok_or_else(|| missing("the ray-traced city"))?;
                 let readings =
-                    sense(&city.map, &Sensing::exact(Layout::Fraction(*fraction), seed))?;
+                    sense(&city.map, &Sensing::exact(SensorLayout::Fraction(*fraction), seed))?;
                 let grid = city.map.grid();
                 let mut held = vec![true; grid.cells()];
                 let cells = readings.cells(grid)?;
@@ -101,7 +105,7 @@ impl Stage {
             sigma: SIGMA,
         });
         let sensing =
-            Sensing { quantising, ..Sensing::exact(Layout::Fraction(scene.fraction), seed) };
+            Sensing { quantising, ..Sensing::exact(SensorLayout::Fraction(scene.fraction), seed) };
         let readings = sense(&map, &sensing)?;
         Ok(Self { truth: Truth::Map { map: Box::new(map), decorrelation_m }, readings })
     }
@@ -224,14 +228,14 @@ mod tests {
         let values = portolan::Values::Power(power.clone());
         let survey = Readings::new(sites, values, Scale::Absolute).unwrap();
         let survey = survey.with_grid(Some(grid)).unwrap();
-        let off_grid = vec![Place { at: [0.5, 0.0], dbm: vec![-50.0, f64::NAN] }];
+        let off_grid = vec![SurveyPlace { at: [0.5, 0.0], dbm: vec![-50.0, f64::NAN] }];
         let data = Data { floor: Some(Floor { survey, off_grid }), city: None };
-        let stage = Stage::make(&Scene::Floor { sensors: 9 }, &data, 1).unwrap();
-        let Truth::Held { places, floor_dbm, .. } = &stage.truth else { panic!() };
+        let prepared = PreparedScene::make(&Scene::Floor { sensors: 9 }, &data, 1).unwrap();
+        let Truth::Held { places, floor_dbm, .. } = &prepared.truth else { panic!() };
         let [(held, known)] = &places[..] else { panic!("one of ten is held out") };
-        assert!(!stage.readings.sites().contains(held));
+        assert!(!prepared.readings.sites().contains(held));
         let silence = RadioMap::dense(grid, Array3::zeros((8, 8, 2)), Scale::Absolute).unwrap();
-        let figures = stage.score(&silence).unwrap();
+        let figures = prepared.score(&silence).unwrap();
         let want = known.iter().map(|k| (k - floor_dbm).powi(2)).sum::<f64>() / 2.0;
         assert!((figures.rmse_db - want.sqrt()).abs() < 1e-9);
         assert!((figures.off_grid_rmse_db.unwrap() - (-50.0 - floor_dbm)).abs() < 1e-9);
@@ -248,7 +252,7 @@ mod tests {
             fraction: 0.2,
             bits: Some(3),
         });
-        let make = |seed| Stage::make(&scene, &Data::default(), seed).unwrap().readings;
+        let make = |seed| PreparedScene::make(&scene, &Data::default(), seed).unwrap().readings;
         assert_eq!(make(5), make(5));
         assert_ne!(make(5), make(6));
     }

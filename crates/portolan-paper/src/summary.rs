@@ -1,12 +1,12 @@
 //! Mean and standard error of what the journal holds for a cell.
 
-use crate::experiment::Cell;
+use crate::experiment::TableCell;
 use crate::journal::Journal;
 use crate::record::{Figures, Metric, Outcome};
 
 /// A cell over all its trials.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Summary {
+pub struct CellSummary {
     /// Trials with figures.
     pub maps: usize,
     /// Trials whose fit gave none.
@@ -21,13 +21,13 @@ pub struct Mean {
     pub error: Option<f64>,
 }
 
-impl Summary {
+impl CellSummary {
     /// Everything that the journal holds for a cell.
-    pub fn of(cell: &Cell, journal: &Journal, first_seed: u64) -> Self {
+    pub fn of(cell: &TableCell, journal: &Journal, first_seed: u64) -> Self {
         let mut summary = Self::default();
-        let Some(job) = &cell.job else { return summary };
+        let Some(setup) = &cell.setup else { return summary };
         for trial in 0..journal.trials() {
-            match journal.get(&job.key(first_seed, trial)).map(|record| &record.outcome) {
+            match journal.get(&setup.key(first_seed, trial)).map(|record| &record.outcome) {
                 Some(Outcome::Scored(figures)) => {
                     summary.maps += 1;
                     summary.figures.push(Figures { fields: Vec::new(), ..figures.clone() });

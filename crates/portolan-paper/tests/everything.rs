@@ -1,4 +1,4 @@
-//! Every experiment from end to end at tiny size: jobs, journal, tables, pictures; and a second run
+//! Every experiment from end to end at tiny size: trials, journal, tables, pictures; and a second run
 //! that has nothing left to do.
 
 use std::path::Path;
@@ -8,8 +8,8 @@ use ndarray::Array2;
 use portolan::simulate::{Scenario, simulate};
 use portolan::{BandLabels, Cell, Grid, RadioMap, Readings, Scale, Values};
 use portolan_paper::{
-    City, Data, Desk, Done, Experiment, Floor, JOURNAL, Journal, NAMES, PAGE, Place, Settings,
-    Size, Status, Watch, experiments, run,
+    City, Data, Desk, Done, Experiment, Floor, JOURNAL, Journal, NAMES, PAGE, RunSettings, Size,
+    Status, SurveyPlace, Watch, experiments, run,
 };
 
 /// A simulated floor with the shape of the real one, and a city with a building.
@@ -26,7 +26,7 @@ fn data() -> Data {
     let survey = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
     let labels = BandLabels::from_frequencies(freq_hz).unwrap();
     let survey = survey.with_grid(Some(grid)).unwrap().with_labels(labels).unwrap();
-    let place = |row: f64| Place { at: [row, 3.5], dbm: vec![-40.0; 9] };
+    let place = |row: f64| SurveyPlace { at: [row, 3.5], dbm: vec![-40.0; 9] };
     let off_grid = vec![place(1.25), place(20.5)];
 
     let grid = Grid::new(24, 24, 1.0).unwrap();
@@ -42,7 +42,7 @@ fn perform(folder: &Path, all: &[Experiment], data: &Data, trials: usize) -> Don
     let last = Mutex::new(None);
     let status = |now: Status| *last.lock().unwrap() = Some(now);
     let watch = Watch { go_on: &|| true, status: &status };
-    let settings = Settings { trials, first_seed: 500, threads: 2 };
+    let settings = RunSettings { trials, first_seed: 500, threads: 2 };
     let done = run(all, &settings, data, &journal, &watch).unwrap();
     let last = last.into_inner().unwrap().expect("the run says how far it is");
     assert_eq!(last.done, last.total);
@@ -76,7 +76,7 @@ fn every_experiment_runs_once_and_is_reported() {
             for (written, cell) in written["cells"].as_array().unwrap().iter().zip(&section.cells) {
                 let finished =
                     written["maps"].as_u64().unwrap() + written["failed"].as_u64().unwrap();
-                let wanted = u64::from(cell.job.is_some());
+                let wanted = u64::from(cell.setup.is_some());
                 assert_eq!(finished, wanted, "{} {written}", experiment.name);
                 if written["maps"] == 1 {
                     assert!(written["rmse_db"]["mean"].is_f64(), "{written}");
@@ -132,7 +132,7 @@ fn figures_do_not_depend_on_the_number_of_threads() {
     let keep = |threads: usize| {
         let folder = tempfile::tempdir().unwrap();
         let journal = Mutex::new(Journal::open(folder.path()).unwrap());
-        let settings = Settings { trials: 1, first_seed: 3, threads };
+        let settings = RunSettings { trials: 1, first_seed: 3, threads };
         let watch = Watch { go_on: &|| true, status: &|_| () };
         run(&few, &settings, &Data::default(), &journal, &watch).unwrap();
         let text = std::fs::read_to_string(folder.path().join(JOURNAL)).unwrap();
@@ -157,7 +157,7 @@ fn a_stopped_run_keeps_what_it_has() {
     let order = std::sync::atomic::Ordering::SeqCst;
     let status = |now: Status| finished.store(now.done, order);
     let watch = Watch { go_on: &|| finished.load(order) < 1, status: &status };
-    let settings = Settings { trials: 3, first_seed: 0, threads: 1 };
+    let settings = RunSettings { trials: 3, first_seed: 0, threads: 1 };
     let stopped = run(&few, &settings, &Data::default(), &journal, &watch);
     assert!(matches!(stopped, Err(portolan_paper::ReproduceError::Stopped)));
     let kept = finished.load(order);

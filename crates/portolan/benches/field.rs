@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use portolan::estimate::{Field, Method};
-use portolan::sense::{Layout, Sensing, sense};
+use portolan::sense::{Sensing, SensorLayout, sense};
 use portolan::simulate::{Scenario, simulate};
 use portolan::{Context, Emitters, Grid, Progress};
 
@@ -17,7 +17,7 @@ fn fits(c: &mut Criterion) {
     let mut group = c.benchmark_group("field, 64 bands, R=4");
     group.sample_size(10).measurement_time(Duration::from_secs(10));
     for sensors in [82, 410] {
-        let sensing = Sensing::exact(Layout::Count(sensors), 0);
+        let sensing = Sensing::exact(SensorLayout::Count(sensors), 0);
         let readings = sense(&truth, &sensing).expect("there are cells enough");
         group.bench_function(BenchmarkId::from_parameter(format!("fit {sensors} sensors")), |b| {
             b.iter(|| Field::default().fit(black_box(&readings), &context, &Progress::silent()));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use portolan::estimate::{Kriging, Method};
-use portolan::sense::{Layout, Sensing, sense};
+use portolan::sense::{Sensing, SensorLayout, sense};
 use portolan::simulate::{Scenario, simulate};
 use portolan::{Context, Grid, Model, Progress, Readings, Site};
 
@@ -15,7 +15,7 @@ fn readings(side: usize, bands: usize, sensors: usize) -> Readings {
     let grid = Grid::new(side, side, 1.0).expect("the grid has cells");
     let truth =
         simulate(&Scenario { bands, ..Scenario::new(grid) }).expect("the scenario is sound");
-    sense(&truth, &Sensing::exact(Layout::Count(sensors), 0)).expect("there are cells enough")
+    sense(&truth, &Sensing::exact(SensorLayout::Count(sensors), 0)).expect("there are cells enough")
 }
 
 /// A lattice of `side` x `side` places over `extent_m` metres, off the cells' centres.

@@ -25,13 +25,13 @@
 //! ```
 //! use portolan::estimate::build;
 //! use portolan::score::score;
-//! use portolan::sense::{Layout, Sensing, sense};
+//! use portolan::sense::{SensorLayout, Sensing, sense};
 //! use portolan::simulate::{Scenario, simulate};
 //! use portolan::{Context, Grid, Progress};
 //!
 //! let grid = Grid::new(32, 32, 1.0)?;
 //! let truth = simulate(&Scenario { bands: 8, ..Scenario::new(grid) })?;
-//! let readings = sense(&truth, &Sensing::exact(Layout::Fraction(0.1), 0))?;
+//! let readings = sense(&truth, &Sensing::exact(SensorLayout::Fraction(0.1), 0))?;
 //! let model = build("kriging", [])?.fit(&readings, &Context::default(), &Progress::silent())?;
 //! let map = model.map(grid, &Progress::silent())?;
 //! assert!(score(&map, &truth, None)?.rmse_db < 3.0);

@@ -78,7 +78,7 @@ impl Real for f64 {
 /// Loss of one entry with its first derivative in the mean mu, and the curvature that
 /// Gauss-Newton and pseudo-data need (never negative). A missing entry has all three zero.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
-pub struct Score<T> {
+pub struct EntryLoss<T> {
     /// What the entry costs: a squared error, or minus the logarithm of a probability.
     pub loss: T,
     /// Derivative of the loss in mu.
@@ -94,7 +94,7 @@ pub trait Likelihood<T: Real>: Sync {
     type Target: Copy + Send + Sync;
 
     /// Loss, gradient and curvature of one reading.
-    fn entry(&self, target: Self::Target, mean: T) -> Score<T>;
+    fn entry(&self, target: Self::Target, mean: T) -> EntryLoss<T>;
 
     /// Writes the gradient of a row and returns its summed loss.
     fn gradient_row(&self, targets: &[Self::Target], means: &[T], gradient: &mut [T]) -> f64;
@@ -141,12 +141,12 @@ impl<T: Real> Likelihood<T> for SquaredError {
     type Target = T;
 
     #[inline(always)]
-    fn entry(&self, target: T, mean: T) -> Score<T> {
+    fn entry(&self, target: T, mean: T) -> EntryLoss<T> {
         let missing = target.is_nan();
         let error = if missing { T::default() } else { mean - target };
         let curvature = if missing { T::default() } else { T::of(2.0 * self.weight) };
         let scaled = error * T::of(self.weight);
-        Score { loss: error * scaled, gradient: scaled + scaled, curvature }
+        EntryLoss { loss: error * scaled, gradient: scaled + scaled, curvature }
     }
 
     #[inline(always)]
@@ -379,13 +379,13 @@ fn erfcx(x: f64) -> f64 {
 impl<T: Real> Likelihood<T> for Probit {
     type Target = u8;
 
-    fn entry(&self, target: u8, mean: T) -> Score<T> {
+    fn entry(&self, target: u8, mean: T) -> EntryLoss<T> {
         if target == MISSING_LEVEL {
-            return Score::default();
+            return EntryLoss::default();
         }
         let mean = mean.to_f64();
         let (log_probability, slope) = self.log_probability(target, mean);
-        Score {
+        EntryLoss {
             loss: T::of(-log_probability),
             gradient: T::of(-slope),
             curvature: T::of(self.fisher_information(mean)),
@@ -461,7 +461,7 @@ mod tests {
             let probit = authors(sigma);
             for level in 0..8 {
                 for mean in [-1e300, -1e8, -700.0, -11.35, -9.0, 0.0, 55.0, 1e9, f64::MAX] {
-                    let score: Score<f64> = probit.entry(level, mean);
+                    let score: EntryLoss<f64> = probit.entry(level, mean);
                     assert!(score.loss.is_finite() && score.loss >= 0.0, "{sigma} {level} {mean}");
                     assert!(score.gradient.is_finite(), "{sigma} {level} {mean}");
                     assert!((0.0..=1e9).contains(&score.curvature));
@@ -481,7 +481,7 @@ mod tests {
         let probit = authors(1.7);
         let (mut gradient, mut curvature) = ([9.0f64; 2], [9.0f64; 2]);
         let loss = probit.score_row(&[255, 3], &[-9.0, -9.0], &mut gradient, &mut curvature);
-        let alone: Score<f64> = probit.entry(3, -9.0);
+        let alone: EntryLoss<f64> = probit.entry(3, -9.0);
         assert_eq!((loss, gradient[0], curvature[0]), (alone.loss, 0.0, 0.0));
         assert_eq!((gradient[1], curvature[1]), (alone.gradient, alone.curvature));
     }
@@ -522,7 +522,7 @@ mod tests {
             let step = 1e-5;
             let slope = |loss: &dyn Fn(f64) -> f64| (loss(mean + step) - loss(mean - step)) / (2.0 * step);
             let probit = authors(1.7);
-            let score: Score<f64> = probit.entry(level, mean);
+            let score: EntryLoss<f64> = probit.entry(level, mean);
             let loss = |m: f64| -probit.log_probability(level, m).0;
             prop_assert!((score.gradient - slope(&loss)).abs() < 1e-7 * (1.0 + score.gradient.abs()));
             let gradient = |m: f64| -probit.log_probability(level, m).1;

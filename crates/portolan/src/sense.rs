@@ -20,7 +20,7 @@ use crate::site::Site;
 /// Where the sensors stand.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Layout {
+pub enum SensorLayout {
     /// Random cells, this share of all (rounded, at least 2).
     Fraction(f64),
     /// This many random cells.
@@ -53,7 +53,7 @@ pub struct Quantising {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sensing {
     /// Where the sensors stand.
-    pub layout: Layout,
+    pub layout: SensorLayout,
     /// Power of the readings over power of the additive noise, over all readings, in dB.
     pub snr_db: Option<f64>,
     /// Share of single readings that are lost.
@@ -66,7 +66,7 @@ pub struct Sensing {
 
 impl Sensing {
     /// Exact readings with a given layout.
-    pub fn exact(layout: Layout, seed: u64) -> Self {
+    pub fn exact(layout: SensorLayout, seed: u64) -> Self {
         Self { layout, snr_db: None, gaps: 0.0, quantising: None, seed }
     }
 }
@@ -102,11 +102,15 @@ pub fn sense(map: &RadioMap, sensing: &Sensing) -> Result<Readings, InputError> 
         .with_labels(map.labels().clone())
 }
 
-fn place(map: &RadioMap, layout: &Layout, rng: &mut ChaCha8Rng) -> Result<Vec<Cell>, InputError> {
+fn place(
+    map: &RadioMap,
+    layout: &SensorLayout,
+    rng: &mut ChaCha8Rng,
+) -> Result<Vec<Cell>, InputError> {
     let grid = map.grid();
     let request = |message: String| Err(InputError::Request(message));
     match layout {
-        Layout::Fraction(fraction) => {
+        SensorLayout::Fraction(fraction) => {
             if !(*fraction > 0.0 && *fraction <= 1.0) {
                 return request(format!("a fraction of {fraction}: it takes more than 0, up to 1"));
             }
@@ -114,12 +118,12 @@ fn place(map: &RadioMap, layout: &Layout, rng: &mut ChaCha8Rng) -> Result<Vec<Ce
             let count = (fraction * known.len() as f64).round() as usize;
             draw_cells(grid, &known, count.max(2), rng)
         }
-        Layout::Count(count) => draw_cells(grid, &known_cells(map), *count, rng),
-        Layout::Cells(cells) => distinct_cells(grid, cells).map(|()| cells.clone()),
-        Layout::Lattice(0) | Layout::Path { every: 0, .. } => {
+        SensorLayout::Count(count) => draw_cells(grid, &known_cells(map), *count, rng),
+        SensorLayout::Cells(cells) => distinct_cells(grid, cells).map(|()| cells.clone()),
+        SensorLayout::Lattice(0) | SensorLayout::Path { every: 0, .. } => {
             request("sensors every 0 cells: it takes 1 or more".into())
         }
-        Layout::Lattice(step) => {
+        SensorLayout::Lattice(step) => {
             let along = |n: usize| {
                 let first = (n - 1) % step / 2;
                 (first..n).step_by(*step)
@@ -128,7 +132,7 @@ fn place(map: &RadioMap, layout: &Layout, rng: &mut ChaCha8Rng) -> Result<Vec<Ce
                 .flat_map(|row| along(grid.cols()).map(move |col| Cell::new(row, col)))
                 .collect())
         }
-        Layout::Path { waypoints, every } => {
+        SensorLayout::Path { waypoints, every } => {
             if waypoints.len() < 2 {
                 return request("a drive path needs at least two waypoints".into());
             }
@@ -313,16 +317,16 @@ mod tests {
         simulate(&Scenario { bands: 16, ..Scenario::new(grid) }).unwrap()
     }
 
-    fn cells(layout: Layout) -> Vec<Cell> {
+    fn cells(layout: SensorLayout) -> Vec<Cell> {
         sense(&map(), &Sensing::exact(layout, 1)).unwrap().cells(map().grid()).unwrap()
     }
 
     #[test]
     fn layouts_place_what_they_promise() {
-        assert_eq!(cells(Layout::Fraction(0.1)).len(), 60);
-        assert_eq!(cells(Layout::Count(7)).len(), 7);
-        assert_eq!(cells(Layout::Lattice(10)).len(), 6);
-        let path = Layout::Path {
+        assert_eq!(cells(SensorLayout::Fraction(0.1)).len(), 60);
+        assert_eq!(cells(SensorLayout::Count(7)).len(), 7);
+        assert_eq!(cells(SensorLayout::Lattice(10)).len(), 6);
+        let path = SensorLayout::Path {
             waypoints: vec![Cell::new(0, 0), Cell::new(0, 10), Cell::new(5, 10)],
             every: 1,
         };
@@ -335,7 +339,7 @@ mod tests {
     #[test]
     fn exact_readings_are_the_map() {
         let map = map();
-        let readings = sense(&map, &Sensing::exact(Layout::Count(50), 3)).unwrap();
+        let readings = sense(&map, &Sensing::exact(SensorLayout::Count(50), 3)).unwrap();
         let dense = map.to_dense();
         let cells = readings.cells(map.grid()).unwrap();
         for (cell, row) in cells.iter().zip(readings.power().outer_iter()) {
@@ -348,8 +352,9 @@ mod tests {
     #[test]
     fn noise_has_the_snr_asked_for() {
         let map = map();
-        let exact = sense(&map, &Sensing::exact(Layout::Fraction(1.0), 3)).unwrap().power();
-        let sensing = Sensing { snr_db: Some(40.0), ..Sensing::exact(Layout::Fraction(1.0), 3) };
+        let exact = sense(&map, &Sensing::exact(SensorLayout::Fraction(1.0), 3)).unwrap().power();
+        let sensing =
+            Sensing { snr_db: Some(40.0), ..Sensing::exact(SensorLayout::Fraction(1.0), 3) };
         let noisy = sense(&map, &sensing).unwrap().power();
         // Clamping at zero would bias weak entries; strong ones show the noise as it is.
         let sigma = (exact.mapv(|v| v * v).mean().unwrap() / 1e4).sqrt();
@@ -366,7 +371,7 @@ mod tests {
 
     #[test]
     fn gaps_are_as_many_as_asked_for() {
-        let sensing = Sensing { gaps: 0.3, ..Sensing::exact(Layout::Fraction(1.0), 3) };
+        let sensing = Sensing { gaps: 0.3, ..Sensing::exact(SensorLayout::Fraction(1.0), 3) };
         let readings = sense(&map(), &sensing).unwrap();
         let share = readings.gaps() as f64 / (600.0 * 16.0);
         assert!((share - 0.3).abs() < 0.02, "{share}");
@@ -378,7 +383,7 @@ mod tests {
         let map = map();
         for bits in 1..=8 {
             let quantising = Some(Quantising { bits, edges: None, sigma: 0.0 });
-            let layout = Layout::Count(40);
+            let layout = SensorLayout::Count(40);
             let readings =
                 sense(&map, &Sensing { quantising, ..Sensing::exact(layout.clone(), 3) }).unwrap();
             let power = sense(&map, &Sensing::exact(layout, 3)).unwrap().power();
@@ -393,15 +398,15 @@ mod tests {
     #[test]
     fn wrong_requests_are_refused() {
         let refused = |layout| sense(&map(), &Sensing::exact(layout, 0)).is_err();
-        assert!(refused(Layout::Fraction(0.0)));
-        assert!(refused(Layout::Fraction(f64::NAN)));
-        assert!(refused(Layout::Count(1)));
-        assert!(refused(Layout::Count(601)));
-        assert!(refused(Layout::Lattice(0)));
-        assert!(refused(Layout::Cells(vec![Cell::new(0, 0), Cell::new(20, 0)])));
-        assert!(refused(Layout::Path { waypoints: vec![Cell::new(0, 0)], every: 1 }));
+        assert!(refused(SensorLayout::Fraction(0.0)));
+        assert!(refused(SensorLayout::Fraction(f64::NAN)));
+        assert!(refused(SensorLayout::Count(1)));
+        assert!(refused(SensorLayout::Count(601)));
+        assert!(refused(SensorLayout::Lattice(0)));
+        assert!(refused(SensorLayout::Cells(vec![Cell::new(0, 0), Cell::new(20, 0)])));
+        assert!(refused(SensorLayout::Path { waypoints: vec![Cell::new(0, 0)], every: 1 }));
         let quantising = Some(Quantising { bits: 3, edges: Some(vec![0.0]), sigma: 1.0 });
-        let sensing = Sensing { quantising, ..Sensing::exact(Layout::Count(5), 0) };
+        let sensing = Sensing { quantising, ..Sensing::exact(SensorLayout::Count(5), 0) };
         assert!(sense(&map(), &sensing).is_err());
     }
 }

@@ -9,7 +9,7 @@ use portolan::advise::{Advice, Process, advise, mean_variance};
 use portolan::estimate::method;
 use portolan::{Context, Grid, Model, RadioMap, Readings, Site};
 use portolan_io::picture::{ColourMap, Figure, HeatPanel, Key, Panel, Sensor};
-use portolan_io::{Kind, check_output, inspect, read_model, write_bytes};
+use portolan_io::{FileKind, check_output, inspect, read_model, write_bytes};
 use serde_json::{Value, json};
 
 use super::{MethodCall, check_apart, load_map, load_readings, options_for, timed_estimate};
@@ -32,7 +32,7 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
     let adviser = Adviser { args, truth: truth.as_ref() };
     let about = |failure: Failure| failure.about(&args.readings);
     let is_model =
-        inspect(&args.readings, &options[0]).is_ok_and(|found| found.kind == Kind::Model);
+        inspect(&args.readings, &options[0]).is_ok_and(|found| found.kind == FileKind::Model);
     let (estimate, steps) = if is_model {
         if args.budget.is_some() {
             return Err(Failure::input("--budget adds readings: give readings instead of a model"));
@@ -71,7 +71,7 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
 
 /// A model and its map, the spread unknown where it must not count.
 #[derive(Debug)]
-pub struct Estimate {
+pub struct ModelAndMap {
     pub model: Model,
     pub map: RadioMap,
 }
@@ -109,7 +109,7 @@ struct Adviser<'a> {
 }
 
 impl Adviser<'_> {
-    fn estimate(&self, readings: &Readings) -> Result<Estimate, Failure> {
+    fn estimate(&self, readings: &Readings) -> Result<ModelAndMap, Failure> {
         let AdviseArgs { method, settings, run: RunArgs { emitters, seed, .. }, .. } = self.args;
         let context =
             Context { emitters: *emitters, seed: *seed, truth: self.truth, ..Context::default() };
@@ -120,11 +120,11 @@ impl Adviser<'_> {
     }
 
     /// The estimate, its spread unknown where the truth is.
-    fn seen(&self, model: Model, map: RadioMap) -> Result<Estimate, Failure> {
+    fn seen(&self, model: Model, map: RadioMap) -> Result<ModelAndMap, Failure> {
         let Some(mut spread) = map.spread_db().cloned() else {
             return Err(no_spread(&model.report().method));
         };
-        let Some(truth) = self.truth else { return Ok(Estimate { model, map }) };
+        let Some(truth) = self.truth else { return Ok(ModelAndMap { model, map }) };
         if !truth.grid().coincides(&map.grid()) || truth.bands() != map.bands() {
             return Err(Failure::input("the truth has another grid or other bands than the map"));
         }
@@ -137,10 +137,10 @@ impl Adviser<'_> {
                 }
             });
         }
-        Ok(Estimate { map: map.with_spread_db(Some(spread))?, model })
+        Ok(ModelAndMap { map: map.with_spread_db(Some(spread))?, model })
     }
 
-    fn places(&self, estimate: &Estimate, count: usize) -> Result<Vec<Advice>, Failure> {
+    fn places(&self, estimate: &ModelAndMap, count: usize) -> Result<Vec<Advice>, Failure> {
         let process = Process::from_report(estimate.model.report()).ok_or_else(|| {
             Failure::Run("the method has fitted no decorrelation distance".into())
         })?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use portolan::score::score;
-use portolan::sense::{Layout, Sensing, sense};
+use portolan::sense::{Sensing, SensorLayout, sense};
 use portolan::simulate::{Scenario, simulate};
 use portolan::{Context, Emitters, Grid, RadioMap, Readings};
 use portolan_io::picture::{MapFigure, decibels, map_figure, methods_figure, terminal};
@@ -25,7 +25,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     say("A city block of 64 x 64 m, 64 bands, 4 transmitters; 410 sensors (10 % of the cells).");
     let scenario = Scenario { seed: args.seed, ..Scenario::new(Grid::new(64, 64, 1.0)?) };
     let truth = watched("simulating", |_| simulate(&scenario))?;
-    let readings = sense(&truth, &Sensing::exact(Layout::Fraction(0.1), args.seed))?;
+    let readings = sense(&truth, &Sensing::exact(SensorLayout::Fraction(0.1), args.seed))?;
 
     let context = Context {
         emitters: Emitters::Count(scenario.emitters),

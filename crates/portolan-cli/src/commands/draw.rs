@@ -4,8 +4,8 @@ use std::path::Path;
 
 use portolan::{EstimateError, Grid, Model, RadioMap, Scale};
 use portolan_io::{
-    Element, Format, IoError, MapFields, MapLayout, MapWriter, WriteOptions, free_memory,
-    map_fields, write_map,
+    Element, Format, IoError, MapAttributes, MapLayout, MapWriter, WriteOptions, attribute_arrays,
+    free_memory, write_map,
 };
 
 use super::far_above;
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::watch::watched;
 
 /// A map to be drawn and written.
-pub struct Drawing<'a> {
+pub struct MapRequest<'a> {
     pub model: &'a Model,
     pub grid: Grid,
     pub bands: &'a [usize],
@@ -31,8 +31,8 @@ const STRIP: usize = 1 << 21;
 const BYTES_AT_ONCE: u64 = 48;
 
 /// Draws and writes; returns what the user should know.
-pub fn write_drawing(drawing: &Drawing<'_>) -> Result<Vec<String>, Failure> {
-    let Drawing { model, grid, bands, output, force, .. } = *drawing;
+pub fn draw_map(request: &MapRequest<'_>) -> Result<Vec<String>, Failure> {
+    let MapRequest { model, grid, bands, output, force, .. } = *request;
     let cells = grid.rows() as u64 * grid.cols() as u64;
     let entries = cells.saturating_mul(bands.len() as u64);
     let short = free_memory().is_some_and(|free| entries.saturating_mul(BYTES_AT_ONCE) > free / 2);
@@ -53,7 +53,7 @@ pub fn write_drawing(drawing: &Drawing<'_>) -> Result<Vec<String>, Failure> {
             bands.len()
         )));
     }
-    by_strips(drawing)
+    by_strips(request)
 }
 
 fn some_bands(map: RadioMap, bands: &[usize]) -> Result<RadioMap, Failure> {
@@ -63,9 +63,9 @@ fn some_bands(map: RadioMap, bands: &[usize]) -> Result<RadioMap, Failure> {
     Ok(map.select_bands(bands)?)
 }
 
-fn by_strips(drawing: &Drawing<'_>) -> Result<Vec<String>, Failure> {
-    let Drawing { model, grid, bands, output, force, .. } = *drawing;
-    let element = if drawing.f64 { Element::Float64 } else { Element::Float32 };
+fn by_strips(request: &MapRequest<'_>) -> Result<Vec<String>, Failure> {
+    let MapRequest { model, grid, bands, output, force, .. } = *request;
+    let element = if request.f64 { Element::Float64 } else { Element::Float32 };
     let mut arrays = vec!["map"];
     if model.gives_spread() {
         arrays.push("spread_db");
@@ -75,8 +75,8 @@ fn by_strips(drawing: &Drawing<'_>) -> Result<Vec<String>, Failure> {
     let noise = model.noise_db().map(|all| bands.iter().map(|&b| all[b]).collect::<Vec<f64>>());
     let labels = model.labels().select(bands, model.bands())?;
     let scale: Scale = model.scale();
-    let fields = MapFields { grid, scale, labels: &labels, noise_db: noise.as_deref() };
-    let small = map_fields(&fields, model.emitters());
+    let attributes = MapAttributes { grid, scale, labels: &labels, noise_db: noise.as_deref() };
+    let small = attribute_arrays(&attributes, model.emitters());
     let mut writer = MapWriter::create(output, &layout, &small, force)?;
     let strip = (STRIP / (cols * bands.len()).max(1)).clamp(1, rows);
     let mut loudest = 0.0f64;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::draw::{Drawing, write_drawing};
+use super::draw::{MapRequest, draw_map};
 use super::fit::{emitters_table, fitted, headline, report};
 use super::{Seconds, check_target};
 use crate::args::EstimateArgs;
@@ -27,7 +27,7 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
         )]);
     }
     let bands: Vec<usize> = (0..model.bands()).collect();
-    let drawing = Drawing {
+    let request = MapRequest {
         model: &model,
         grid,
         bands: &bands,
@@ -35,7 +35,7 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
         f64: args.f64,
         force: args.force,
     };
-    let notes = write_drawing(&drawing)?;
+    let notes = draw_map(&request)?;
     let predict_seconds = start.elapsed().as_secs_f64();
     let seconds = Seconds { total: seconds.total + predict_seconds, ..seconds };
     warn(&model.report().notes);

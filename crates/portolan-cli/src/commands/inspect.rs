@@ -1,6 +1,6 @@
 //! `portolan inspect`: what is in a file.
 
-use portolan_io::{Kind, Summary, inspect};
+use portolan_io::{FileKind, FileSummary, inspect};
 use serde_json::{Value, json};
 
 use super::warn_about;
@@ -14,7 +14,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     if args.json { emit_json(&as_json(&summary)) } else { emit(&summary.to_string()) }
 }
 
-fn as_json(summary: &Summary) -> Value {
+fn as_json(summary: &FileSummary) -> Value {
     let arrays: Vec<Value> = summary
         .arrays
         .iter()
@@ -27,10 +27,10 @@ fn as_json(summary: &Summary) -> Value {
     json!({
         "format": summary.format.to_string(),
         "kind": match summary.kind {
-            Kind::Map => "map",
-            Kind::Readings => "readings",
-            Kind::Model => "model",
-            Kind::Arrays => "arrays",
+            FileKind::Map => "map",
+            FileKind::Readings => "readings",
+            FileKind::Model => "model",
+            FileKind::Arrays => "arrays",
         },
         "rows": summary.rows,
         "cols": summary.cols,

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use portolan::{RadioMap, Region};
-use portolan_io::picture::{MapFigure, Picture, decibels, factors_figure, map_figure, terminal};
+use portolan_io::picture::{Bitmap, MapFigure, decibels, factors_figure, map_figure, terminal};
 use portolan_io::{ReadOptions, check_output, read_map_part, write_bytes};
 
 use super::{check_apart, load_map, load_readings, options_for, strongest_band, warn_about};
@@ -94,7 +94,7 @@ fn factors(args: &PlotArgs, map: &RadioMap, truth: Option<&RadioMap>) -> Result<
     save(output, &picture, args.force)
 }
 
-fn save(output: &Path, picture: &Picture, force: bool) -> Result<(), Failure> {
+fn save(output: &Path, picture: &Bitmap, force: bool) -> Result<(), Failure> {
     check_interrupt()?;
     write_bytes(output, &picture.png(), force)?;
     say(&format!("{}: {} x {} pixels", output.display(), picture.width(), picture.height()));

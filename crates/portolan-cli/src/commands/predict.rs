@@ -6,7 +6,7 @@ use portolan::{Grid, Model, Site};
 use portolan_io::{check_output, read_model, read_places, write_predictions};
 use serde_json::json;
 
-use super::draw::{Drawing, write_drawing};
+use super::draw::{MapRequest, draw_map};
 use super::{check_apart, check_target};
 use crate::args::PredictArgs;
 use crate::failure::Failure;
@@ -46,9 +46,9 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
         None => {
             let grid = grid(args, &model)?;
             let (output, force) = (&args.output, args.force);
-            let drawing =
-                Drawing { model: &model, grid, bands: &bands, output, f64: args.f64, force };
-            let notes = write_drawing(&drawing)?;
+            let request =
+                MapRequest { model: &model, grid, bands: &bands, output, f64: args.f64, force };
+            let notes = draw_map(&request)?;
             (format!("{} x {} cells of {} m", grid.rows(), grid.cols(), grid.cell_m()), notes)
         }
     };

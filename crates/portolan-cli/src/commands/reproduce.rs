@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use portolan_paper::{
-    Data, Desk, Done, Experiment, Journal, PAGE, ReproduceError, Settings, Size, Status, Watch,
+    Data, Desk, Done, Experiment, Journal, PAGE, ReproduceError, RunSettings, Size, Status, Watch,
     experiments, run as run_jobs,
 };
 
@@ -33,7 +33,7 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     std::fs::create_dir_all(&args.out)
         .map_err(|error| Failure::input(format!("{}: {error}", args.out.display())))?;
     let journal = Mutex::new(Journal::open(&args.out)?);
-    let settings = Settings {
+    let settings = RunSettings {
         trials: args.trials,
         first_seed: args.seed,
         threads: rayon::current_num_threads(),
@@ -53,7 +53,7 @@ pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     let done = match outcome {
         Err(ReproduceError::Stopped) => {
             let kept = journal.len();
-            say(&format!("portolan: {kept} finished jobs are kept: the same command goes on"));
+            say(&format!("portolan: {kept} finished trials are kept: the same command goes on"));
             return Err(Failure::Interrupted);
         }
         outcome => outcome?,
@@ -79,20 +79,20 @@ fn write(
 /// Says what ran, and fails where something could not.
 fn finish(args: &ReproduceArgs, done: &Done, nothing: bool) -> Result<(), Failure> {
     let refused: usize = done.refused.iter().map(|(_, count)| count).sum();
-    let reasons = done.refused.iter().map(|(why, count)| format!("{count} jobs: {why}"));
+    let reasons = done.refused.iter().map(|(why, count)| format!("{count} trials: {why}"));
     warn(&reasons.collect::<Vec<_>>());
     if nothing && args.what == REPORT {
-        let message = format!("{}: holds no finished jobs to report", args.out.display());
+        let message = format!("{}: holds no finished trials to report", args.out.display());
         return Err(Failure::input(message));
     }
     say(&format!(
-        "{}: {} jobs, {} of them from earlier runs",
+        "{}: {} trials, {} of them from earlier runs",
         args.out.join(PAGE).display(),
         done.asked,
         done.known
     ));
     if refused > 0 {
-        return Err(Failure::Run(format!("{refused} of {} jobs could not run", done.asked)));
+        return Err(Failure::Run(format!("{refused} of {} trials could not run", done.asked)));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use portolan::Cell;
 use portolan::quantiser::AUTHORS_EDGES;
-use portolan::sense::{Layout, Quantising, Sensing, sense};
+use portolan::sense::{Quantising, Sensing, SensorLayout, sense};
 use portolan_io::{WriteOptions, write_readings};
 
 use super::{check_apart, check_target, load_map};
@@ -17,7 +17,7 @@ pub fn run(args: &SenseArgs) -> Result<(), Failure> {
     let layout = layout(args)?;
     let quantising = quantising(args)?;
     let truth = load_map(&args.truth, &args.read.options())?;
-    if let Layout::Cells(cells) = &layout
+    if let SensorLayout::Cells(cells) = &layout
         && let Some(off) = cells.iter().find(|cell| !truth.grid().contains(**cell))
     {
         let (row, col, rows, cols) = (off.row, off.col, truth.grid().rows(), truth.grid().cols());
@@ -46,20 +46,20 @@ pub fn run(args: &SenseArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn layout(args: &SenseArgs) -> Result<Layout, Failure> {
+fn layout(args: &SenseArgs) -> Result<SensorLayout, Failure> {
     if let Some(count) = args.count {
-        return Ok(Layout::Count(count));
+        return Ok(SensorLayout::Count(count));
     }
     if let Some(list) = &args.cells {
-        return Ok(Layout::Cells(cells("--cells", list)?));
+        return Ok(SensorLayout::Cells(cells("--cells", list)?));
     }
     if let Some(step) = args.lattice {
-        return Ok(Layout::Lattice(step));
+        return Ok(SensorLayout::Lattice(step));
     }
     if let Some(list) = &args.path {
-        return Ok(Layout::Path { waypoints: cells("--path", list)?, every: args.every });
+        return Ok(SensorLayout::Path { waypoints: cells("--path", list)?, every: args.every });
     }
-    Ok(Layout::Fraction(args.fraction.unwrap_or(0.1)))
+    Ok(SensorLayout::Fraction(args.fraction.unwrap_or(0.1)))
 }
 
 /// Cells from the words themselves or from the file that they name.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use portolan::quantiser::AUTHORS_EDGES;
 use portolan::score::{coverage_unmeasured, score};
-use portolan::sense::{Layout, Quantising, Sensing, sense};
+use portolan::sense::{Quantising, Sensing, SensorLayout, sense};
 use portolan::simulate::{Scenario, simulate};
 use portolan::{Context, Emitters, Grid, Model, RadioMap, Readings};
 use serde_json::{Value, json};
@@ -57,8 +57,8 @@ fn simulated(args: &StudyArgs, calls: &[MethodCall]) -> Result<(), Failure> {
     let mut objects = Vec::new();
     for count in counts {
         let layout = match count {
-            Some(count) => Layout::Count(count),
-            None => Layout::Fraction(args.fraction.unwrap_or(0.1)),
+            Some(count) => SensorLayout::Count(count),
+            None => SensorLayout::Fraction(args.fraction.unwrap_or(0.1)),
         };
         let gathered = gather(args, calls, &layout)?;
         check_interrupt()?;
@@ -76,7 +76,11 @@ fn simulated(args: &StudyArgs, calls: &[MethodCall]) -> Result<(), Failure> {
     if args.json { emit_json(&Value::Array(objects)) } else { Ok(()) }
 }
 
-fn gather(args: &StudyArgs, calls: &[MethodCall], layout: &Layout) -> Result<Gathered, Failure> {
+fn gather(
+    args: &StudyArgs,
+    calls: &[MethodCall],
+    layout: &SensorLayout,
+) -> Result<Gathered, Failure> {
     let (rows, cols) = args.grid.unwrap_or((64, 64));
     let grid = Grid::new(rows, cols, 1.0)?;
     let quantising = args.bits.map(|bits| Quantising {

@@ -24,7 +24,7 @@ use crate::readings_arrays::warn_merged;
 
 pub(crate) use source::{is_trace, is_trace_archive};
 use trace::Medians;
-pub use trace::Place;
+pub use trace::ScannedPlace;
 
 /// Rows and columns of the floor in the paper.
 const SIDES: (usize, usize) = (34, 14);
@@ -42,9 +42,9 @@ pub struct MannheimSurvey {
     /// The places on the grid, as linear power.
     pub offline: Readings,
     /// The same in dBm, one place for each sensor of `offline`.
-    pub offline_dbm: Vec<Place>,
+    pub offline_dbm: Vec<ScannedPlace>,
     /// The places off the grid; none where their trace is not there.
-    pub online: Vec<Place>,
+    pub online: Vec<ScannedPlace>,
     /// Frequencies that were left out, with the number of places that read them.
     pub left_out: Vec<(f64, usize)>,
     /// Scans of both traces.
@@ -110,7 +110,8 @@ pub(crate) fn readings(
         Some((rows, cols)) => {
             let cell_m = options.cell_m.unwrap_or(1.0);
             let grid = Grid::new(rows, cols, cell_m)?.with_origin(Site::new(x, y))?;
-            let off = |place: &&Place| grid.cell_at(Site::new(place.x_m, place.y_m)).is_none();
+            let off =
+                |place: &&ScannedPlace| grid.cell_at(Site::new(place.x_m, place.y_m)).is_none();
             if let Some(place) = medians.places.iter().find(off) {
                 return Err(Problem::new(format!(
                     "line {}: x {}, y {} is off the {rows} x {cols} grid: give a larger grid",
@@ -141,7 +142,7 @@ fn medians(path: &Path) -> Result<Medians> {
     source::medians(File::open(path).map_err(open)?).map_err(|problem| problem.in_file(path))
 }
 
-fn on_grid(place: &Place, grid: Grid) -> Check<Cell> {
+fn on_grid(place: &ScannedPlace, grid: Grid) -> Check<Cell> {
     let cell = nearest(place, grid.cell_m(), (0.0, 0.0))?;
     let whole = cell.row as f64 == place.x_m && cell.col as f64 == place.y_m;
     if whole && grid.contains(cell) {
@@ -156,7 +157,7 @@ fn on_grid(place: &Place, grid: Grid) -> Check<Cell> {
     )))
 }
 
-fn nearest(place: &Place, cell_m: f64, origin_m: (f64, f64)) -> Check<Cell> {
+fn nearest(place: &ScannedPlace, cell_m: f64, origin_m: (f64, f64)) -> Check<Cell> {
     let side = |position: f64, origin: f64| {
         let index = ((position - origin) / cell_m).round();
         (0.0..FARTHEST).contains(&index).then_some(index as usize).ok_or_else(|| {

@@ -24,7 +24,7 @@ const HIGHEST_HZ: u64 = 1_000_000_000_000;
 
 /// One place of a survey and what was read there.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct ScannedPlace {
     pub x_m: f64,
     pub y_m: f64,
     /// Median in dBm of every band; NaN where the band was not read.
@@ -39,7 +39,7 @@ pub(crate) struct Medians {
     /// Ascending.
     pub freq_hz: Vec<f64>,
     /// In the order of x, then y.
-    pub places: Vec<Place>,
+    pub places: Vec<ScannedPlace>,
     pub scans: usize,
 }
 
@@ -185,10 +185,10 @@ impl Scans {
         let mut column = vec![0; order.len()];
         order.iter().enumerate().for_each(|(to, &from)| column[from] = to);
         let missing = vec![f64::NAN; order.len()];
-        let mut places: Vec<Place> = self
+        let mut places: Vec<ScannedPlace> = self
             .places
             .iter()
-            .map(|&([x_m, y_m], line)| Place { x_m, y_m, line, dbm: missing.clone() })
+            .map(|&([x_m, y_m], line)| ScannedPlace { x_m, y_m, line, dbm: missing.clone() })
             .collect();
         self.readings.sort_unstable_by(|a, b| {
             (a.place, a.band).cmp(&(b.place, b.band)).then(a.dbm.total_cmp(&b.dbm))

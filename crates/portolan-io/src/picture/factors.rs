@@ -7,7 +7,7 @@ use super::field::{decibels, robust_limits};
 use super::figure::Figure;
 use super::heat::HeatPanel;
 use super::lines::{Bar, Curve, LinePanel};
-use super::{Picture, PictureError};
+use super::{Bitmap, PictureError};
 
 const MOST_EMITTERS: usize = 8;
 const MOST_COLUMNS: usize = 4;
@@ -20,7 +20,7 @@ const WIDEST_DB: f64 = 80.0;
 /// order. Here a PSD has peak 1 and the SLF carries the power in the strongest band; emitters are
 /// matched by likeness of their PSDs, and those without a counterpart come last. Places, their
 /// 90 % ellipses and exponents are shown where the map knows them; bars mark occupied bands.
-pub fn factors_figure(map: &RadioMap, truth: Option<&RadioMap>) -> Result<Picture, PictureError> {
+pub fn factors_figure(map: &RadioMap, truth: Option<&RadioMap>) -> Result<Bitmap, PictureError> {
     let grid = map.grid();
     let factors = map.factors().ok_or(PictureError::NoFactors("the map"))?;
     if let Some(truth) = truth {

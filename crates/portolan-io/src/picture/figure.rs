@@ -1,6 +1,6 @@
 //! Panels in rows and columns under a common heading.
 
-use super::Picture;
+use super::Bitmap;
 use super::canvas::{Align, Canvas, INK, QUIET, WHITE};
 use super::heat::HeatPanel;
 use super::lines::LinePanel;
@@ -91,8 +91,8 @@ impl Figure {
         }
     }
 
-    pub fn draw(&self) -> Picture {
-        let layout = Layout::new(self);
+    pub fn draw(&self) -> Bitmap {
+        let layout = FigureLayout::new(self);
         let mut canvas = Canvas::new(layout.width as usize, layout.height as usize);
         let mut y = MARGIN;
         for line in &layout.heading {
@@ -146,7 +146,7 @@ impl Figure {
 }
 
 /// Where everything goes.
-struct Layout {
+struct FigureLayout {
     target: usize,
     columns: Vec<Extent>,
     rows: Vec<Extent>,
@@ -157,7 +157,7 @@ struct Layout {
     height: i64,
 }
 
-impl Layout {
+impl FigureLayout {
     fn new(figure: &Figure) -> Self {
         let heat_rows = || figure.rows.iter().filter(|r| !is_chart(r));
         let count = heat_rows().map(Vec::len).max().unwrap_or(0);

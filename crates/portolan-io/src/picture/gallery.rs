@@ -96,7 +96,7 @@ fn all_figures(
     truth: &RadioMap,
     estimate: &RadioMap,
     readings: &Readings,
-) -> Vec<(&'static str, Picture)> {
+) -> Vec<(&'static str, Bitmap)> {
     let title = Some("Kriging of a simulated survey".to_owned());
     let names =
         ["nearest\nSSIM 0.612", "kriging\nSSIM 0.871", "unn\nSSIM 0.903", "field\nSSIM 0.921"];

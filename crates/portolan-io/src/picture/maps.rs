@@ -7,7 +7,7 @@ use super::colour::ColourMap;
 use super::field::{decibels, robust_limits, symmetric_limits};
 use super::figure::{Figure, best_columns};
 use super::heat::{HeatPanel, Sensor};
-use super::{Picture, PictureError};
+use super::{Bitmap, PictureError};
 
 /// Powers further below the strongest are drawn in the darkest colour.
 const WIDEST_DB: f64 = 100.0;
@@ -28,7 +28,7 @@ pub struct MapFigure<'a> {
 
 /// One band of a map in dB with its sensors and emitters, and its spread where it has one. With the
 /// truth: truth, estimate, their difference, spread.
-pub fn map_figure(request: &MapFigure<'_>) -> Result<Picture, PictureError> {
+pub fn map_figure(request: &MapFigure<'_>) -> Result<Bitmap, PictureError> {
     let MapFigure { map, band, offset, .. } = *request;
     let grid = map.grid();
     check_offset(offset)?;
@@ -80,7 +80,7 @@ pub fn methods_figure(
     estimates: &[(String, &RadioMap)],
     band: usize,
     offset: f64,
-) -> Result<Picture, PictureError> {
+) -> Result<Bitmap, PictureError> {
     let grid = truth.grid();
     check_offset(offset)?;
     check_band("the truth", truth.bands(), band)?;

@@ -57,13 +57,13 @@ fn shape(lengths: &[usize]) -> String {
     lengths.iter().map(usize::to_string).collect::<Vec<_>>().join(" x ")
 }
 
-/// A finished picture.
+/// A finished picture: pixels in memory, written as PNG.
 #[derive(Clone, Debug)]
-pub struct Picture {
+pub struct Bitmap {
     canvas: Canvas,
 }
 
-impl Picture {
+impl Bitmap {
     pub fn width(&self) -> usize {
         self.canvas.width()
     }
@@ -91,7 +91,7 @@ impl Picture {
     }
 }
 
-impl From<Canvas> for Picture {
+impl From<Canvas> for Bitmap {
     fn from(canvas: Canvas) -> Self {
         Self { canvas }
     }

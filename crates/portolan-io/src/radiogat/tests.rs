@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::mat5_write;
-use crate::store::Field;
+use crate::store::NamedArray;
 
 /// A folder of band files.
 struct Folder(TempDir);
@@ -33,12 +33,12 @@ impl Folder {
     }
 
     fn variables(&self, file: &str, variables: &[(&'static str, Array2<f64>)]) {
-        let fields: Vec<Field<'_>> = variables
+        let arrays: Vec<NamedArray<'_>> = variables
             .iter()
-            .map(|(name, values)| Field::real(*name, values.view().into_dyn().into()))
+            .map(|(name, values)| NamedArray::real(*name, values.view().into_dyn().into()))
             .collect();
         let mut bytes = Vec::new();
-        mat5_write::write(&fields, &mut bytes).unwrap();
+        mat5_write::write(&arrays, &mut bytes).unwrap();
         std::fs::write(self.path().join(file), bytes).unwrap();
     }
 

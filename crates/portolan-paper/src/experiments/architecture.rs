@@ -9,7 +9,7 @@
 //! beside 3 channels, is the count of 4 (3 have 297). Both are run.
 
 use super::{Builder, USUAL};
-use crate::experiment::{Call, Cell, Experiment, Job, Section, Simulated};
+use crate::experiment::{Call, Experiment, Section, Simulated, TableCell, TrialSetup};
 
 /// The recipes: label and method.
 const RECIPES: [(&str, &str); 2] = [("unn, recipe=paper", "unn:recipe=paper"), ("unn", "unn")];
@@ -71,17 +71,17 @@ fn cell(
     name: &'static str,
     recipe: (&str, &'static str),
     &(label, paper, options): &Row,
-) -> Cell {
-    let job = options.map(|options| -> Job {
+) -> TableCell {
+    let setup = options.map(|options| -> TrialSetup {
         let method = options
             .iter()
             .fold(Call::new(recipe.1), |method, (option, value)| method.with(option, value));
-        builder.job(SCENE, method)
+        builder.setup(SCENE, method)
     });
     let wide = label == "128";
     let most_trials = if wide { MOST_WIDE } else { usize::MAX };
     let printed = builder.cell(name, paper, recipe.0, "Prop.", None).printed;
-    Cell { row: label.into(), column: recipe.0.into(), job, printed, most_trials }
+    TableCell { row: label.into(), column: recipe.0.into(), setup, printed, most_trials }
 }
 
 fn section(
@@ -103,9 +103,9 @@ fn ablations(builder: &Builder) -> Section {
     const NAME: &str = "decoder";
     let mut section = section(builder, NAME, "decoder", &DECODER, Vec::new());
     let naive = super::sized(Call::new("naive_unn"), SCENE.emitters);
-    let job = builder.job(SCENE, naive);
+    let setup = builder.setup(SCENE, naive);
     let row = "without factorization";
-    section.cells.insert(0, builder.cell(NAME, row, "naive_unn", "Prop.", Some(job)));
+    section.cells.insert(0, builder.cell(NAME, row, "naive_unn", "Prop.", Some(setup)));
     section.title = "Decoder with a part left out".into();
     section
 }

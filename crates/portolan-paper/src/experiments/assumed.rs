@@ -3,7 +3,7 @@
 use portolan::Emitters;
 
 use super::{Builder, Column, USUAL};
-use crate::experiment::{Call, Cell, Experiment, Job, Picture, Section, Simulated};
+use crate::experiment::{Call, Experiment, PictureKind, Section, Simulated, TableCell, TrialSetup};
 
 const COLUMNS: [Column; 5] = [
     ("btd", "btd", "BTD"),
@@ -17,11 +17,12 @@ const NAME: &str = "assumed emitters";
 
 pub(super) fn build(builder: &Builder) -> Experiment {
     let scene = Simulated { shadow_db: 4.0, ..USUAL };
-    let cell = |assumed: usize, &(label, method, paper): &Column| -> Cell {
+    let cell = |assumed: usize, &(label, method, paper): &Column| -> TableCell {
         let told = Emitters::Count(assumed);
         let method = builder.call(Call::new(method));
-        let job = Job { alone: true, ..Job::new(builder.scene(scene), method, told) };
-        builder.cell(NAME, &assumed.to_string(), label, paper, Some(job))
+        let setup =
+            TrialSetup { alone: true, ..TrialSetup::new(builder.scene(scene), method, told) };
+        builder.cell(NAME, &assumed.to_string(), label, paper, Some(setup))
     };
     let cells = (1..=7).flat_map(|assumed| COLUMNS.iter().map(move |column| cell(assumed, column)));
     let section = Section {
@@ -36,7 +37,7 @@ pub(super) fn build(builder: &Builder) -> Experiment {
         makes for itself. 64 x 64 cells, 64 bands, shadowing 4 dB, decorrelation 90 m, 10 % \
         sensors.";
     Experiment {
-        picture: Picture::Curves,
+        picture: PictureKind::Curves,
         ..builder.experiment("Assumed emitters and runtime (Table VI)", caption, vec![section])
     }
 }

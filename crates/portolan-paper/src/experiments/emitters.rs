@@ -1,7 +1,7 @@
 //! Table I: SSIM for one to six emitters, full precision and quantised.
 
 use super::{Builder, Column, EXTRAS, PAPERS, USUAL};
-use crate::experiment::{Experiment, Picture, Section, Simulated};
+use crate::experiment::{Experiment, PictureKind, Section, Simulated};
 
 const QUANTISED: [Column; 7] = [
     ("btd", "btd", "Q-BTD"),
@@ -36,7 +36,7 @@ pub(super) fn build(builder: &Builder) -> Experiment {
         90 m; full precision from 10 % of the cells, 3 bits (the authors' edges, sigma 1.7) from \
         5 %. Every factored method is told R. The naive decoder has at most 1080 + 16 R parameters.";
     Experiment {
-        picture: Picture::Curves,
+        picture: PictureKind::Curves,
         ..builder.experiment("Number of emitters (Table I)", caption, sections)
     }
 }

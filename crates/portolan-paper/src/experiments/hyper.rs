@@ -1,7 +1,7 @@
 //! Table V: weights of the penalties, learning rates, and the start.
 
 use super::{Builder, USUAL};
-use crate::experiment::{Call, Cell, Experiment, Section, Simulated};
+use crate::experiment::{Call, Experiment, Section, Simulated, TableCell};
 
 /// A swept option: section, its name, values, and the default of each recipe (a value equal to it is
 /// not set, so that the record is that of the plain method).
@@ -77,12 +77,12 @@ fn section(builder: &Builder, sweep: &Sweep) -> Section {
         .values
         .iter()
         .flat_map(|value| {
-            recipes.map(|(label, method, default)| -> Cell {
+            recipes.map(|(label, method, default)| -> TableCell {
                 let method = Call::new(method);
                 let method =
                     if *value == default { method } else { method.with(sweep.option, value) };
-                let job = builder.job(SCENE, method);
-                builder.cell(sweep.name, value, label, "Prop.", Some(job))
+                let setup = builder.setup(SCENE, method);
+                builder.cell(sweep.name, value, label, "Prop.", Some(setup))
             })
         })
         .collect();

@@ -1,7 +1,7 @@
 //! The figure of recovered maps: six emitters, the 30th band.
 
 use super::{Builder, USUAL};
-use crate::experiment::{Call, Cell, Experiment, Job, Picture, Section, Simulated};
+use crate::experiment::{Call, Experiment, PictureKind, Section, Simulated, TableCell, TrialSetup};
 
 const FULL: [(&str, &str); 10] = [
     ("naive_unn", "naive_unn"),
@@ -43,7 +43,10 @@ pub(super) fn build(builder: &Builder) -> Experiment {
         decorrelation 90 m; full precision from 5 % of the cells, 3 bits from 10 % (as the paper's \
         caption says). The pictures show the 30th band of the first map; the figures are over all \
         bands and maps.";
-    Experiment { picture: Picture::Maps, ..builder.experiment("Recovered maps", caption, sections) }
+    Experiment {
+        picture: PictureKind::Maps,
+        ..builder.experiment("Recovered maps", caption, sections)
+    }
 }
 
 fn cell(
@@ -51,12 +54,12 @@ fn cell(
     section: &str,
     scene: Simulated,
     (label, method): (&str, &'static str),
-) -> Cell {
+) -> TableCell {
     let method = super::sized(Call::new(method), scene.emitters);
-    let mut job: Job = builder.job(scene, method);
-    job.draw = vec![match builder.size {
+    let mut setup: TrialSetup = builder.setup(scene, method);
+    setup.draw = vec![match builder.size {
         super::Size::Full => 29,
         super::Size::Tiny => 3,
     }];
-    builder.cell(section, label, "all bands", "", Some(job))
+    builder.cell(section, label, "all bands", "", Some(setup))
 }

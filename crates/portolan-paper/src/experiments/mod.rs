@@ -12,7 +12,7 @@ mod shadowing;
 use portolan::Emitters;
 
 use crate::error::ReproduceError;
-use crate::experiment::{Call, Cell, Experiment, Job, Scene, Section, Simulated};
+use crate::experiment::{Call, Experiment, Scene, Section, Simulated, TableCell, TrialSetup};
 use crate::printed::printed;
 
 /// Every experiment, in the paper's order.
@@ -125,28 +125,41 @@ impl Builder {
         }
     }
 
-    /// A job that is told the right number of emitters, as the paper's methods are.
-    fn job(&self, scene: Simulated, method: Call) -> Job {
+    /// A setup that is told the right number of emitters, as the paper's methods are.
+    fn setup(&self, scene: Simulated, method: Call) -> TrialSetup {
         let told = Emitters::Count(scene.emitters);
-        Job::new(self.scene(scene), self.call(method), told)
+        TrialSetup::new(self.scene(scene), self.call(method), told)
     }
 
     /// A cell beside the paper's number, found by the paper's own row and column.
-    fn cell(&self, section: &str, row: &str, label: &str, paper: &str, job: Option<Job>) -> Cell {
-        Cell {
+    fn cell(
+        &self,
+        section: &str,
+        row: &str,
+        label: &str,
+        paper: &str,
+        setup: Option<TrialSetup>,
+    ) -> TableCell {
+        TableCell {
             row: row.into(),
             column: label.into(),
-            job,
+            setup,
             printed: printed(self.experiment, section, row, paper),
             most_trials: usize::MAX,
         }
     }
 
     /// A row of a table: the same scene for every method.
-    fn row(&self, section: &str, row: &str, scene: Simulated, columns: &[Column]) -> Vec<Cell> {
+    fn row(
+        &self,
+        section: &str,
+        row: &str,
+        scene: Simulated,
+        columns: &[Column],
+    ) -> Vec<TableCell> {
         let cell = |&(label, method, paper): &Column| {
             let method = sized(Call::new(method), scene.emitters);
-            self.cell(section, row, label, paper, Some(self.job(scene, method)))
+            self.cell(section, row, label, paper, Some(self.setup(scene, method)))
         };
         columns.iter().map(cell).collect()
     }
@@ -157,7 +170,7 @@ impl Builder {
             title,
             caption: caption.into(),
             sections,
-            picture: crate::experiment::Picture::Nothing,
+            picture: crate::experiment::PictureKind::Nothing,
         }
     }
 }
@@ -214,7 +227,7 @@ mod tests {
     fn tables_share_what_they_have_in_common() {
         let keys = |name: &str| -> HashSet<String> {
             let found = experiments(name, Size::Full).unwrap();
-            found[0].cells().filter_map(|c| Some(c.job.as_ref()?.key(0, 0))).collect()
+            found[0].cells().filter_map(|c| Some(c.setup.as_ref()?.key(0, 0))).collect()
         };
         let shared = |a: &str, b: &str| keys(a).intersection(&keys(b)).count();
         assert!(shared("table-shadowing", "table-hyper") >= 2);

@@ -22,8 +22,8 @@ pub(super) fn build(builder: &Builder) -> Experiment {
     for (row, channels) in NAIVE {
         let method = Call::new("naive_unn").with("channels", channels);
         let mut add = |label: &str, method: Call| {
-            let job = builder.job(scene, method);
-            cells.push(builder.cell(NAME, row, label, "Naive UNN", Some(job)));
+            let setup = builder.setup(scene, method);
+            cells.push(builder.cell(NAME, row, label, "Naive UNN", Some(setup)));
         };
         add("naive_unn", method.clone());
         add("naive_unn, 3000 iterations", long(method));
@@ -33,8 +33,8 @@ pub(super) fn build(builder: &Builder) -> Experiment {
         ("unn", Call::new("unn")),
         ("unn, 3000 iterations", long(Call::new("unn"))),
     ] {
-        let job = builder.job(scene, method);
-        cells.push(builder.cell(NAME, "1080", label, "Proposed", Some(job)));
+        let setup = builder.setup(scene, method);
+        cells.push(builder.cell(NAME, "1080", label, "Proposed", Some(setup)));
     }
     let notes = vec![
         "Rows are the paper's counts. The naive decoder reaches them with 5, 10, 12, 14, 18 and \

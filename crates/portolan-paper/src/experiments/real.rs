@@ -3,7 +3,7 @@
 use portolan::Emitters;
 
 use super::Builder;
-use crate::experiment::{Call, Cell, Experiment, Job, Picture, Scene, Section};
+use crate::experiment::{Call, Experiment, PictureKind, Scene, Section, TableCell, TrialSetup};
 
 /// Label, method, and the number of emitters it is told (0 = chosen from the readings). The paper
 /// tells its methods 7 and gives its decoder 4 channels.
@@ -36,15 +36,15 @@ const CITY: [Method; 8] = [
 /// Every second of the nine bands.
 const SHOWN: [usize; 5] = [0, 2, 4, 6, 8];
 
-fn job(builder: &Builder, scene: Scene, &(_, method, emitters): &Method) -> Job {
+fn setup(builder: &Builder, scene: Scene, &(_, method, emitters): &Method) -> TrialSetup {
     let told = if emitters == 0 { Emitters::Auto } else { Emitters::Count(emitters) };
-    Job::new(scene, builder.call(Call::new(method)), told)
+    TrialSetup::new(scene, builder.call(Call::new(method)), told)
 }
 
 pub(super) fn table(builder: &Builder) -> Experiment {
-    let row = |name: &str, row: String, scene: Scene, methods: &[Method]| -> Vec<Cell> {
+    let row = |name: &str, row: String, scene: Scene, methods: &[Method]| -> Vec<TableCell> {
         let cell = |method: &Method| {
-            builder.cell(name, &row, method.0, "", Some(job(builder, scene.clone(), method)))
+            builder.cell(name, &row, method.0, "", Some(setup(builder, scene.clone(), method)))
         };
         methods.iter().map(cell).collect()
     };
@@ -91,9 +91,9 @@ pub(super) fn figure(builder: &Builder) -> Experiment {
     const NAME: &str = "floor";
     let shown = [FLOOR[1], FLOOR[2], FLOOR[3], FLOOR[5], FLOOR[7], FLOOR[9]];
     let cell = |method: &Method| {
-        let mut job = job(builder, Scene::Floor { sensors: 48 }, method);
-        job.draw = SHOWN.to_vec();
-        builder.cell(NAME, method.0, "48 sensors", "", Some(job))
+        let mut setup = setup(builder, Scene::Floor { sensors: 48 }, method);
+        setup.draw = SHOWN.to_vec();
+        builder.cell(NAME, method.0, "48 sensors", "", Some(setup))
     };
     let section = Section {
         name: NAME,
@@ -106,7 +106,7 @@ pub(super) fn figure(builder: &Builder) -> Experiment {
         says rho = 10 %: of 34 x 14 = 476 cells that is 48 sensors, out of 166 measured cells. \
         Cells that nobody measured are masked in grey.";
     Experiment {
-        picture: Picture::Bands,
+        picture: PictureKind::Bands,
         ..builder.experiment("Recovered maps of measured data", caption, vec![section])
     }
 }

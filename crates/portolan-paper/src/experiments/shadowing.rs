@@ -1,7 +1,7 @@
 //! Table IV: decorrelation distance and standard deviation of the shadowing.
 
 use super::{Builder, Column, EXTRAS, PAPERS, USUAL};
-use crate::experiment::{Experiment, Picture, Section, Simulated};
+use crate::experiment::{Experiment, PictureKind, Section, Simulated};
 
 pub(super) fn build(builder: &Builder) -> Experiment {
     let narrow: Column = ("dgm, narrow", "dgm:weights=narrow", "");
@@ -42,7 +42,7 @@ pub(super) fn build(builder: &Builder) -> Experiment {
         on eta 4 to 8 dB and Xc 40 to 90 m, `dgm, narrow` on eta 7 to 8 dB and Xc 40 to 70 m (the \
         paper's case of training that does not match).";
     Experiment {
-        picture: Picture::Curves,
+        picture: PictureKind::Curves,
         ..builder.experiment("Shadowing (Table IV)", caption, sections)
     }
 }

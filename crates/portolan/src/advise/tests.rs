@@ -7,7 +7,7 @@ use crate::estimate::{Context, Kriging, Method};
 use crate::gaussian_process::{Correlation, Fixed};
 use crate::linalg::{product, solve_general};
 use crate::scale::Scale;
-use crate::sense::{Layout, Sensing, sense};
+use crate::sense::{Sensing, SensorLayout, sense};
 use crate::simulate::{Scenario, simulate};
 use faer::Mat;
 
@@ -17,7 +17,7 @@ fn one_sided() -> (Vec<Site>, RadioMap, Process) {
     let scenario = Scenario { bands: 4, decorrelation_m: 15.0, ..Scenario::new(grid) };
     let truth = simulate(&scenario).unwrap();
     let cells = (0..40).map(|i| Cell::new(i * 7 % 24, i * 5 % 11)).collect();
-    let readings = sense(&truth, &Sensing::exact(Layout::Cells(cells), 0)).unwrap();
+    let readings = sense(&truth, &Sensing::exact(SensorLayout::Cells(cells), 0)).unwrap();
     let fixed = Fixed { decorrelation_m: Some(8.0), ..Fixed::default() };
     let kriging = Kriging { fixed, ..Kriging::default() };
     let model = kriging.fit(&readings, &Context::default(), &Progress::silent()).unwrap();

@@ -40,7 +40,7 @@ pub use initial::Network;
 pub(crate) use initial::{Draw, random_network};
 pub use plan::Workspace;
 pub use readout::Readout;
-pub use shape::{BlockLayout, Layout, Normalisation, Output, Padding, Shape, Upsampling};
+pub use shape::{BlockLayout, Normalisation, Output, Padding, ParameterLayout, Shape, Upsampling};
 
 use fearless_simd::Level;
 
@@ -55,7 +55,7 @@ const VARIANCE_FLOOR: f64 = 1e-5;
 #[derive(Clone, Debug)]
 pub struct Decoder {
     shape: Shape,
-    layout: Layout,
+    layout: ParameterLayout,
     rows: usize,
     cols: usize,
     emitters: usize,
@@ -131,7 +131,7 @@ impl Decoder {
     }
 
     /// Where each parameter lies.
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &ParameterLayout {
         &self.layout
     }
 

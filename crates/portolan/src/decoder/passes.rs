@@ -4,14 +4,14 @@ use fearless_simd::Level;
 
 use super::lanes::image_len;
 use super::plan::Plan;
-use super::shape::{Layout, Shape};
+use super::shape::{ParameterLayout, Shape};
 use crate::simd::Buffer;
 
 /// A decoder's fixed parts, as the passes need them.
 #[derive(Clone, Copy)]
 pub(super) struct Passes<'a> {
     pub shape: &'a Shape,
-    pub layout: &'a Layout,
+    pub layout: &'a ParameterLayout,
     pub plan: &'a Plan,
     pub level: Level,
     pub parallel: bool,

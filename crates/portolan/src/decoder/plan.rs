@@ -4,7 +4,7 @@ use super::border::{Beyond, Border};
 use super::convolve::Size;
 use super::lanes::{Lanes, image_len};
 use super::outputs::Outputs;
-use super::shape::{FLAT_TILE, Layout, Normalisation, Shape, Upsampling};
+use super::shape::{FLAT_TILE, Normalisation, ParameterLayout, Shape, Upsampling};
 use super::winograd;
 use crate::simd::Buffer;
 
@@ -66,7 +66,7 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(
         shape: &Shape,
-        layout: &Layout,
+        layout: &ParameterLayout,
         latent: (usize, usize),
         emitters: usize,
     ) -> Self {

@@ -7,7 +7,7 @@ use super::shape::{Normalisation, Output, Padding, Upsampling, reflect};
 use super::{Decoder, VARIANCE_FLOOR};
 
 /// A floating-point number.
-pub trait Real:
+pub trait Scalar:
     Copy
     + PartialOrd
     + Add<Output = Self>
@@ -27,7 +27,7 @@ pub trait Real:
 
 macro_rules! real {
     ($t:ty) => {
-        impl Real for $t {
+        impl Scalar for $t {
             fn of(value: f64) -> Self {
                 value as $t
             }
@@ -52,7 +52,7 @@ struct Images<T> {
     data: Vec<T>,
 }
 
-impl<T: Real> Images<T> {
+impl<T: Scalar> Images<T> {
     fn zeros(emitters: usize, channels: usize, rows: usize, cols: usize) -> Self {
         Self { channels, rows, cols, data: vec![T::of(0.0); emitters * channels * rows * cols] }
     }
@@ -93,7 +93,7 @@ pub struct Gradients<T> {
 }
 
 /// Draws every emitter's SLF.
-pub fn forward<T: Real>(decoder: &Decoder, params: &[T], latents: &[T]) -> Tape<T> {
+pub fn forward<T: Scalar>(decoder: &Decoder, params: &[T], latents: &[T]) -> Tape<T> {
     let shape = decoder.shape();
     let (rows, cols) = decoder.latent_dim();
     let mut x = Images { channels: 1, rows, cols, data: latents.to_vec() };
@@ -146,7 +146,7 @@ pub fn forward<T: Real>(decoder: &Decoder, params: &[T], latents: &[T]) -> Tape<
 }
 
 /// Gradients of a loss whose gradient with respect to the SLFs is `upstream`.
-pub fn backward<T: Real>(
+pub fn backward<T: Scalar>(
     decoder: &Decoder,
     params: &[T],
     tape: &Tape<T>,
@@ -227,7 +227,7 @@ fn source(decoder: &Decoder, out: usize, tap: usize, n: usize) -> Option<usize> 
 }
 
 /// Calls `visit(output pixel, input pixel, weight)` for every product of the convolution.
-fn each_product<T: Real>(
+fn each_product<T: Scalar>(
     decoder: &Decoder,
     x: &Images<T>,
     mut visit: impl FnMut(usize, usize, usize),
@@ -254,13 +254,13 @@ fn each_product<T: Real>(
     }
 }
 
-fn convolve<T: Real>(decoder: &Decoder, weights: &[T], x: &Images<T>) -> Images<T> {
+fn convolve<T: Scalar>(decoder: &Decoder, weights: &[T], x: &Images<T>) -> Images<T> {
     let mut y = Images::zeros(x.emitters(), decoder.shape().channels, x.rows, x.cols);
     each_product(decoder, x, |to, from, w| y.data[to] += weights[w] * x.data[from]);
     y
 }
 
-fn convolve_backward<T: Real>(
+fn convolve_backward<T: Scalar>(
     decoder: &Decoder,
     weights: &[T],
     x: &Images<T>,
@@ -276,7 +276,7 @@ fn convolve_backward<T: Real>(
 }
 
 /// Calls `visit(output pixel, input pixel, weight)` for every product of the upsampling.
-fn each_share<T: Real>(
+fn each_share<T: Scalar>(
     mode: Upsampling,
     small: (usize, usize),
     planes: usize,
@@ -309,7 +309,7 @@ fn each_share<T: Real>(
     }
 }
 
-fn upsample<T: Real>(mode: Upsampling, y: &Images<T>) -> Images<T> {
+fn upsample<T: Scalar>(mode: Upsampling, y: &Images<T>) -> Images<T> {
     let side = if mode == Upsampling::None { 1 } else { 2 };
     let mut u = Images::zeros(y.emitters(), y.channels, side * y.rows, side * y.cols);
     let planes = y.emitters() * y.channels;
@@ -317,7 +317,7 @@ fn upsample<T: Real>(mode: Upsampling, y: &Images<T>) -> Images<T> {
     u
 }
 
-fn upsample_backward<T: Real>(mode: Upsampling, du: &Images<T>) -> Images<T> {
+fn upsample_backward<T: Scalar>(mode: Upsampling, du: &Images<T>) -> Images<T> {
     let side = if mode == Upsampling::None { 1 } else { 2 };
     let mut dy = Images::zeros(du.emitters(), du.channels, du.rows / side, du.cols / side);
     let (planes, size) = (du.emitters() * du.channels, (dy.rows, dy.cols));
@@ -333,7 +333,7 @@ fn partners(mode: Normalisation, p: usize, planes: usize, channels: usize) -> Ve
     }
 }
 
-fn moments<T: Real>(mode: Normalisation, v: &Images<T>) -> Vec<(T, T)> {
+fn moments<T: Scalar>(mode: Normalisation, v: &Images<T>) -> Vec<(T, T)> {
     if mode == Normalisation::None {
         return Vec::new();
     }
@@ -357,7 +357,7 @@ fn moments<T: Real>(mode: Normalisation, v: &Images<T>) -> Vec<(T, T)> {
         .collect()
 }
 
-fn normalise_backward<T: Real>(
+fn normalise_backward<T: Scalar>(
     mode: Normalisation,
     step: &Step<T>,
     gamma: &[T],

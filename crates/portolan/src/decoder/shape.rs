@@ -150,7 +150,7 @@ impl Shape {
         if self.upsampling == Upsampling::None { 1 } else { 2 }
     }
 
-    pub(crate) fn layout(&self, blocks: usize) -> Layout {
+    pub(crate) fn layout(&self, blocks: usize) -> ParameterLayout {
         let mut next = 0;
         let mut take = |len: usize| {
             next += len;
@@ -169,7 +169,7 @@ impl Shape {
             })
             .collect();
         let out = take(self.outputs * self.channels);
-        Layout { blocks, out, len: next }
+        ParameterLayout { blocks, out, len: next }
     }
 }
 
@@ -189,7 +189,7 @@ pub struct BlockLayout {
 /// Where every parameter lies in the flat parameter slice: block by block, then the 1 x 1 output
 /// convolution.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct ParameterLayout {
     /// The blocks in the order in which they run.
     pub blocks: Vec<BlockLayout>,
     /// Weights of the output convolution, (output, channel).
@@ -197,7 +197,7 @@ pub struct Layout {
     pub(super) len: usize,
 }
 
-impl Layout {
+impl ParameterLayout {
     /// Number of parameters.
     pub fn parameters(&self) -> usize {
         self.len

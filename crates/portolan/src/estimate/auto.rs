@@ -275,7 +275,7 @@ mod tests {
     use super::*;
     use crate::grid::Grid;
     use crate::score::score;
-    use crate::sense::{Layout, Sensing, sense};
+    use crate::sense::{Sensing, SensorLayout, sense};
     use crate::simulate::{Scenario, simulate};
 
     fn told(emitters: Emitters, auto: Auto, readings: &Readings) -> Model {
@@ -290,7 +290,8 @@ mod tests {
         for seed in 0..3 {
             let scenario = Scenario { bands: 24, emitters: 3, seed, ..Scenario::new(grid) };
             let truth = simulate(&scenario).unwrap();
-            let readings = sense(&truth, &Sensing::exact(Layout::Fraction(0.1), seed)).unwrap();
+            let readings =
+                sense(&truth, &Sensing::exact(SensorLayout::Fraction(0.1), seed)).unwrap();
             let auto = told(Emitters::Auto, Auto::default(), &readings);
             let silent = Progress::silent();
             let kriging = Kriging::default().fit(&readings, &Context::default(), &silent).unwrap();
@@ -314,7 +315,7 @@ mod tests {
     fn the_report_says_what_was_compared() {
         let grid = Grid::new(16, 16, 1.0).unwrap();
         let truth = simulate(&Scenario { bands: 8, emitters: 2, ..Scenario::new(grid) }).unwrap();
-        let readings = sense(&truth, &Sensing::exact(Layout::Count(60), 1)).unwrap();
+        let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(60), 1)).unwrap();
         for auto in [Auto::default(), Auto { folds: Some(3) }] {
             let model = told(Emitters::Auto, auto, &readings);
             let report = model.report();

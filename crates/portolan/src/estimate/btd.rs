@@ -18,7 +18,7 @@ use crate::model::{
 use crate::progress::Progress;
 use crate::readings::{Readings, Values};
 use crate::unmix::Unmixed;
-use crate::unmix::btd::{BtdOptions, Observed, Problem, Start, fit};
+use crate::unmix::btd::{BtdOptions, BtdProblem, Observed, Start, fit};
 
 const OWN: &[OptionSpec] = &[
     OptionSpec { name: "rank", default: "10 (paper)", takes: "1 to 1000: the rank L of an SLF" },
@@ -77,7 +77,7 @@ impl Btd {
         emitters: usize,
         seed: u64,
         progress: &Progress<'_>,
-    ) -> Result<crate::unmix::btd::Btd, EstimateError> {
+    ) -> Result<crate::unmix::btd::BtdFit, EstimateError> {
         let link = readings.floored_link();
         let power = readings.power_or_floor();
         // In units of the brightest reading: the fit must not depend on the unit.
@@ -107,7 +107,7 @@ impl Btd {
             }
         };
         let cells = readings.cells(grid)?;
-        let problem = Problem {
+        let problem = BtdProblem {
             grid,
             cells: &cells,
             observed,

@@ -9,9 +9,9 @@ use rayon::prelude::*;
 
 use super::field::EmitterFields;
 use super::field::area::Area;
-use super::field::draw::{Canvas, EmitterField};
-use super::field::law::{Covariates, Law, Places, Posterior, Shadow};
-use super::field::shadow::{self, Fixed, Sample};
+use super::field::draw::{EmitterField, EmitterKriging};
+use super::field::law::{Covariates, EmitterPlaces, EmitterPosterior, Law, Shadow};
+use super::field::shadow::{self, EmitterSample, FixedShadow};
 use super::{Context, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Correlation;
@@ -74,8 +74,8 @@ fn logs(truth: &RadioMap, factors: &Factors, sites: &[Site]) -> Array2<f64> {
     })
 }
 
-fn place(truth: &RadioMap, r: usize) -> Places {
-    Places { at: vec![truth.emitters()[r]], log_prior: vec![0.0] }
+fn place(truth: &RadioMap, r: usize) -> EmitterPlaces {
+    EmitterPlaces { at: vec![truth.emitters()[r]], log_prior: vec![0.0] }
 }
 
 /// The likeliest decorrelation of the true SLFs, all emitters together.
@@ -84,16 +84,16 @@ fn fitted_decorrelation(truth: &RadioMap, factors: &Factors, area: &Area, law: &
     let count = grid.cells().min(FITTED_CELLS);
     let cells = (0..count).map(|i| grid.cell(i * grid.cells() / count));
     let sites: Vec<Site> = cells.map(|cell| grid.site(cell)).collect();
-    let samples: Vec<Sample> = logs(truth, factors, &sites)
+    let samples: Vec<EmitterSample> = logs(truth, factors, &sites)
         .columns()
         .into_iter()
         .enumerate()
         .map(|(r, values)| {
             let noise = vec![0.0; sites.len()];
-            Sample { values: values.to_vec(), noise, places: place(truth, r) }
+            EmitterSample { values: values.to_vec(), noise, places: place(truth, r) }
         })
         .collect();
-    let fixed = Fixed::default();
+    let fixed = FixedShadow::default();
     shadow::fit(area, law, &sites, &samples, fixed, shadow::usual(area, fixed)).decorrelation_m
 }
 
@@ -124,7 +124,7 @@ impl Method for Oracle {
                 let noise = vec![0.0; sites.len()];
                 let krige = |sill: f64| {
                     let covariates = Covariates::new(&correlations, sill, &noise)?;
-                    Some(Posterior::new(covariates, &law, &places, &losses, &values))
+                    Some(EmitterPosterior::new(covariates, &law, &places, &losses, &values))
                 };
                 let failed = || {
                     EstimateError::Numerical("the sensors' covariance cannot be factorised".into())
@@ -158,10 +158,10 @@ impl Method for Oracle {
         let shares = power_shares(&logs.mapv(f64::exp).reversed_axes(), &factors.psd);
         emitters.iter_mut().zip(shares).for_each(|(e, share)| e.power_share = share);
         let sill = fields.iter().map(|f| f.shadow.sill).sum::<f64>() / fields.len() as f64;
-        let canvas = Canvas::new(sites.to_vec(), fields, None)?;
+        let kriging = EmitterKriging::new(sites.to_vec(), fields, None)?;
         let unsure = Array2::zeros(factors.psd.dim());
         let noise = vec![0.0; readings.bands()];
-        let fitted = EmitterFields::new(canvas, factors.psd.clone(), unsure, noise, 1.0);
+        let fitted = EmitterFields::new(kriging, factors.psd.clone(), unsure, noise, 1.0);
         let mut model = Model::new(readings, fitted).with_emitters(emitters);
         let shadow_db = DB_PER_LN * sill.sqrt();
         let found = [("decorrelation_m", decorrelation_m), ("shadow_db", shadow_db)];

@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::readings::{Readings, Values};
 use crate::scale::Scale;
 use crate::score::score;
-use crate::sense::{Layout, Quantising, Sensing, sense};
+use crate::sense::{Quantising, Sensing, SensorLayout, sense};
 use crate::simulate::{Scenario, simulate};
 use crate::site::Site;
 
@@ -53,7 +53,7 @@ const INTERPOLATORS: [&str; 5] = ["nearest", "idw", "linear", "thin_plate", "kri
 #[test]
 fn every_method_beats_a_flat_map_with_gaps_noise_and_levels() {
     let truth = truth();
-    let exact = Sensing::exact(Layout::Fraction(0.3), 5);
+    let exact = Sensing::exact(SensorLayout::Fraction(0.3), 5);
     let quantising = Some(Quantising { bits: 4, edges: None, sigma: 0.3 });
     let cases = [
         exact.clone(),
@@ -79,7 +79,7 @@ fn every_method_beats_a_flat_map_with_gaps_noise_and_levels() {
 
 #[test]
 fn interpolators_pass_through_exact_readings_in_both_domains() {
-    let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    let readings = sense(&truth(), &Sensing::exact(SensorLayout::Count(60), 5)).unwrap();
     for domain in ["log", "linear"] {
         for name in INTERPOLATORS {
             let fixed: &[(&str, &str)] = match name {
@@ -102,7 +102,7 @@ fn interpolators_pass_through_exact_readings_in_both_domains() {
 
 #[test]
 fn the_order_of_sensors_does_not_matter() {
-    let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    let readings = sense(&truth(), &Sensing::exact(SensorLayout::Count(60), 5)).unwrap();
     let backwards: Vec<usize> = (0..60).rev().collect();
     let reversed = readings.subset(&backwards).unwrap();
     // The others settle ties on the lattice of cells by the order of sensors.
@@ -116,7 +116,7 @@ fn the_order_of_sensors_does_not_matter() {
 
 #[test]
 fn linear_domain_is_linear_in_power() {
-    let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    let readings = sense(&truth(), &Sensing::exact(SensorLayout::Count(60), 5)).unwrap();
     let Values::Power(power) = readings.values() else { panic!() };
     let louder = readings.with_values(Values::Power(power * 8.0)).unwrap();
     for name in ["nearest", "idw", "linear", "thin_plate"] {
@@ -168,7 +168,7 @@ fn bands_with_a_single_reading_are_flat() {
 
 #[test]
 fn neighbourhoods_agree_with_the_whole() {
-    let readings = sense(&truth(), &Sensing::exact(Layout::Fraction(0.4), 5)).unwrap();
+    let readings = sense(&truth(), &Sensing::exact(SensorLayout::Fraction(0.4), 5)).unwrap();
     for name in ["kriging", "thin_plate"] {
         let whole = run_with(name, &[], &readings);
         let local = run_with(name, &[("neighbours", "60")], &readings);
@@ -181,7 +181,7 @@ fn neighbourhoods_agree_with_the_whole() {
 #[test]
 fn spread_is_small_at_sensors_and_large_far_away() {
     let cells: Vec<Cell> = (0..30).map(|i| Cell::new(i % 6, i / 6)).collect();
-    let readings = sense(&truth(), &Sensing::exact(Layout::Cells(cells), 5)).unwrap();
+    let readings = sense(&truth(), &Sensing::exact(SensorLayout::Cells(cells), 5)).unwrap();
     let map = run_with("kriging", &[], &readings).map;
     let spread = map.spread_db().unwrap();
     for band in 0..12 {
@@ -191,7 +191,7 @@ fn spread_is_small_at_sensors_and_large_far_away() {
 
 #[test]
 fn a_cancelled_job_stops() {
-    let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    let readings = sense(&truth(), &Sensing::exact(SensorLayout::Count(60), 5)).unwrap();
     for name in names() {
         let stop = |_| false;
         let method = build(name, []).unwrap();
@@ -233,7 +233,7 @@ fn unknown_methods_options_and_values_are_refused() {
 
 #[test]
 fn more_emitters_than_bands_or_sensors_are_refused() {
-    let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    let readings = sense(&truth(), &Sensing::exact(SensorLayout::Count(60), 5)).unwrap();
     for name in ["btd", "unn"] {
         let context = Context { emitters: Emitters::Count(13), seed: 1, ..Context::default() };
         let result = estimate(&*build(name, []).unwrap(), &readings, &context);
@@ -243,7 +243,7 @@ fn more_emitters_than_bands_or_sensors_are_refused() {
 
 #[test]
 fn a_fit_that_diverges_says_so() {
-    let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    let readings = sense(&truth(), &Sensing::exact(SensorLayout::Count(60), 5)).unwrap();
     let wild = [("start", "xavier"), ("lr_network", "1e30"), ("lr_psd", "1e30")];
     let wild = wild.map(|(k, v)| (k.to_string(), v.to_string()));
     let context = Context { emitters: Emitters::Count(2), seed: 1, ..Context::default() };
@@ -254,7 +254,7 @@ fn a_fit_that_diverges_says_so() {
 
 #[test]
 fn every_start_and_shape_of_the_decoder_draws_a_map() {
-    let readings = sense(&truth(), &Sensing::exact(Layout::Fraction(0.3), 5)).unwrap();
+    let readings = sense(&truth(), &Sensing::exact(SensorLayout::Fraction(0.3), 5)).unwrap();
     let quick = [("iterations", "30"), ("start_iterations", "30")];
     for (key, value) in [
         ("start", "uniform"),
@@ -282,7 +282,7 @@ fn every_start_and_shape_of_the_decoder_draws_a_map() {
 
 #[test]
 fn a_start_must_belong_to_the_readings() {
-    let readings = sense(&truth(), &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    let readings = sense(&truth(), &Sensing::exact(SensorLayout::Count(60), 5)).unwrap();
     let from = |start: &RadioMap, method: &str, emitters: Emitters, settings: &[(&str, &str)]| {
         let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
         let context = Context { emitters, start: Some(start), ..Context::default() };

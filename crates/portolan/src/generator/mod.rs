@@ -151,19 +151,19 @@ impl Generator {
     }
 
     /// Room to draw `count` latents.
-    pub fn workspace(&self, count: usize) -> Workspace {
+    pub fn workspace(&self, count: usize) -> GeneratorWorkspace {
         let teams = (0..count)
             .step_by(TEAM)
             .map(|first| Team::new(self, TEAM.min(count - first)))
             .collect();
-        Workspace { teams, ln_slf: Vec::new(), count }
+        GeneratorWorkspace { teams, ln_slf: Vec::new(), count }
     }
 
-    /// Draws every latent (latent after latent): see [`Workspace::ln_slf`].
+    /// Draws every latent (latent after latent): see [`GeneratorWorkspace::ln_slf`].
     ///
     /// # Panics
     /// If there are not as many latents as the workspace has room for; so does the way back.
-    pub fn forward(&self, latents: &[f32], sampler: &Sampler, ws: &mut Workspace) {
+    pub fn forward(&self, latents: &[f32], sampler: &Sampler, ws: &mut GeneratorWorkspace) {
         assert_eq!(latents.len(), ws.count * self.latent, "latents");
         ws.ln_slf.resize(ws.count * sampler.len(), 0.0);
         if sampler.is_empty() {
@@ -185,7 +185,7 @@ impl Generator {
         &self,
         upstream: &[f32],
         sampler: &Sampler,
-        ws: &mut Workspace,
+        ws: &mut GeneratorWorkspace,
         gradient: &mut [f32],
     ) {
         assert_eq!(gradient.len(), ws.count * self.latent, "latents");
@@ -343,13 +343,13 @@ impl Team {
 
 /// Room for one forward and backward pass, made once and used for every iteration.
 #[derive(Clone, Debug)]
-pub struct Workspace {
+pub struct GeneratorWorkspace {
     teams: Vec<Team>,
     ln_slf: Vec<f32>,
     count: usize,
 }
 
-impl Workspace {
+impl GeneratorWorkspace {
     /// ln S of the last [`forward`](Generator::forward), (latent, cell).
     pub fn ln_slf(&self) -> &[f32] {
         &self.ln_slf

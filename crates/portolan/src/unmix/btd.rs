@@ -53,7 +53,7 @@ impl Observed<'_> {
 
 /// Readings at cells of a grid, and SLFs (emitters x rows x columns) to lean on where no sensor is.
 #[derive(Clone, Copy, Debug)]
-pub struct Problem<'a> {
+pub struct BtdProblem<'a> {
     /// Where the SLFs live.
     pub grid: Grid,
     /// The cell of every sensor.
@@ -118,7 +118,7 @@ pub enum Start<'a> {
 /// A fitted decomposition.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Btd {
+pub struct BtdFit {
     /// Emitters x rows x rank.
     pub a: Array3<f64>,
     /// Emitters x columns x rank.
@@ -129,7 +129,7 @@ pub struct Btd {
     pub loss_trace: Vec<f64>,
 }
 
-impl Btd {
+impl BtdFit {
     /// The SLFs, emitters x rows x columns.
     pub fn slf(&self) -> Array3<f64> {
         let (emitters, rows, _) = self.a.dim();
@@ -168,7 +168,7 @@ impl Factors {
         super::small::dot(self.a_row(emitter, cell.row), self.b_row(emitter, cell.col))
     }
 
-    fn finish(self, power_unit: f64, loss_trace: Vec<f64>) -> Result<Btd, EstimateError> {
+    fn finish(self, power_unit: f64, loss_trace: Vec<f64>) -> Result<BtdFit, EstimateError> {
         let Self { emitters, rank, rows, cols, bands, a, b, c } = self;
         if a.iter().chain(&b).chain(&c).any(|v| !v.is_finite()) {
             let message = "the block-term fit diverged: lower the learning rate or the rank";
@@ -176,7 +176,7 @@ impl Factors {
         }
         let shape = |error: ndarray::ShapeError| EstimateError::Numerical(error.to_string());
         let c: Vec<f64> = c.into_iter().map(|v| v * power_unit).collect();
-        Ok(Btd {
+        Ok(BtdFit {
             a: Array3::from_shape_vec((emitters, rows, rank), a).map_err(shape)?,
             b: Array3::from_shape_vec((emitters, cols, rank), b).map_err(shape)?,
             c: Array2::from_shape_vec((emitters, bands), c).map_err(shape)?,
@@ -187,11 +187,11 @@ impl Factors {
 
 /// Fits a block-term decomposition. The same start gives the same answer, bit for bit.
 pub fn fit(
-    problem: &Problem<'_>,
+    problem: &BtdProblem<'_>,
     options: &BtdOptions,
     start: &Start<'_>,
     progress: &Progress<'_>,
-) -> Result<Btd, EstimateError> {
+) -> Result<BtdFit, EstimateError> {
     check(problem, options, start)?;
     let flat = |power: ArrayView2<'_, f64>| power.iter().copied().collect::<Vec<f64>>();
     match problem.observed {
@@ -219,7 +219,11 @@ pub fn fit(
     }
 }
 
-fn check(problem: &Problem<'_>, options: &BtdOptions, start: &Start<'_>) -> Result<(), InputError> {
+fn check(
+    problem: &BtdProblem<'_>,
+    options: &BtdOptions,
+    start: &Start<'_>,
+) -> Result<(), InputError> {
     let (sensors, bands) = problem.observed.dim();
     let (rows, cols) = (problem.grid.rows(), problem.grid.cols());
     let shape = |what, found: &[usize], expected: Vec<usize>| {
@@ -267,7 +271,7 @@ fn check(problem: &Problem<'_>, options: &BtdOptions, start: &Start<'_>) -> Resu
 
 /// Start in units of `unit` of power: SLFs given are factored, others are drawn at random.
 fn first_factors(
-    problem: &Problem<'_>,
+    problem: &BtdProblem<'_>,
     options: &BtdOptions,
     start: &Start<'_>,
     unit: f64,

@@ -6,7 +6,7 @@ use portolan::score::score;
 use portolan::{Cell, RadioMap, Readings, Values};
 use serde_json::{Value, json};
 
-use super::{Adviser, Estimate};
+use super::{Adviser, ModelAndMap};
 use crate::failure::Failure;
 
 /// How often the map is made anew on the way to the whole budget.
@@ -41,7 +41,7 @@ impl Step {
 pub fn trial(
     adviser: &Adviser<'_>,
     readings: &Readings,
-    estimate: &Estimate,
+    estimate: &ModelAndMap,
     truth: &RadioMap,
     budget: usize,
 ) -> Result<Vec<Step>, Failure> {
@@ -52,7 +52,8 @@ pub fn trial(
             "--budget {budget}: it takes 1 to {most} sensors here"
         )));
     }
-    let error = |estimate: &Estimate| Ok::<_, Failure>(score(&estimate.map, truth, None)?.rmse_db);
+    let error =
+        |estimate: &ModelAndMap| Ok::<_, Failure>(score(&estimate.map, truth, None)?.rmse_db);
     let first = error(estimate)?;
     let mut steps = vec![Step { sensors: readings.sensors(), advised_db: first, random_db: first }];
     let orders: Vec<Vec<Cell>> = (0..DRAWS)
@@ -61,7 +62,7 @@ pub fn trial(
         })
         .collect();
     let mut advised = readings.clone();
-    let mut latest: Option<Estimate> = None;
+    let mut latest: Option<ModelAndMap> = None;
     let mut added = 0;
     while added < budget {
         let more = budget.div_ceil(STEPS).min(budget - added);

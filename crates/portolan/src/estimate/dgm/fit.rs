@@ -4,7 +4,7 @@
 use crate::adam::Adam;
 use crate::descent::Descent;
 use crate::error::EstimateError;
-use crate::generator::{Generator, Sampler, Workspace};
+use crate::generator::{Generator, GeneratorWorkspace, Sampler};
 use crate::likelihood::Likelihood;
 use crate::misfit::Misfit;
 use crate::penalty::add_penalty;
@@ -38,7 +38,7 @@ pub(super) struct DgmFit<'a, L: Likelihood<f32>> {
     misfit: Misfit<L>,
     /// One over the number of bands.
     share: f32,
-    workspace: Workspace,
+    workspace: GeneratorWorkspace,
     pub gradient: DgmUnknowns,
     slf: Vec<f32>,
     grad_slf: Vec<f32>,

@@ -10,7 +10,7 @@ use crate::map::{Factors, RadioMap};
 use crate::quantiser::Quantiser;
 use crate::scale::Scale;
 use crate::score::score;
-use crate::sense::{Layout, Quantising, Sensing, sense};
+use crate::sense::{Quantising, Sensing, SensorLayout, sense};
 use crate::simulate::{Scenario, simulate, stream};
 use start::random_latent;
 
@@ -104,7 +104,7 @@ fn gradients_are_finite_differences() {
 fn a_map_of_the_generator_is_found_again() {
     for (emitters, limit) in [(1, 1.0), (3, 1.5)] {
         let truth = drawn(64, 64, 16, emitters);
-        let readings = sense(&truth, &Sensing::exact(Layout::Fraction(0.1), 3)).unwrap();
+        let readings = sense(&truth, &Sensing::exact(SensorLayout::Fraction(0.1), 3)).unwrap();
         let estimate = run(&[], emitters, &readings);
         let rmse = score(&estimate.map, &truth, None).unwrap().rmse_db;
         assert!(rmse < limit, "{emitters} emitters: {rmse} dB");
@@ -115,7 +115,7 @@ fn a_map_of_the_generator_is_found_again() {
 
 #[test]
 fn levels_gaps_one_band_and_odd_grids_give_a_map() {
-    let exact = Sensing::exact(Layout::Fraction(0.3), 5);
+    let exact = Sensing::exact(SensorLayout::Fraction(0.3), 5);
     let quantising = Some(Quantising { bits: 3, edges: None, sigma: 0.3 });
     let gaps = Sensing { gaps: 0.2, ..exact.clone() };
     let levels = Sensing { quantising, gaps: 0.1, ..exact.clone() };
@@ -136,7 +136,7 @@ fn levels_gaps_one_band_and_odd_grids_give_a_map() {
 #[test]
 fn every_option_counts() {
     let truth = drawn(24, 20, 6, 2);
-    let readings = sense(&truth, &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(60), 5)).unwrap();
     let quick =
         [("iterations", "20"), ("start_iterations", "20"), ("starts", "6"), ("draws", "20")];
     let plain = run(&quick, 2, &readings);
@@ -165,7 +165,7 @@ fn more_starts_find_another_one() {
     // A field that the generator did not draw: the draw nearest to it is not the best to descend.
     let grid = Grid::new(24, 20, 1.0).unwrap();
     let truth = simulate(&Scenario { bands: 6, emitters: 2, ..Scenario::new(grid) }).unwrap();
-    let readings = sense(&truth, &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(60), 5)).unwrap();
     let of = |starts: &'static str| {
         let quick = [("iterations", "20"), ("start_iterations", "20"), ("draws", "20")];
         run(&[&quick[..], &[("starts", starts)]].concat(), 2, &readings).map
@@ -176,7 +176,7 @@ fn more_starts_find_another_one() {
 #[test]
 fn threads_do_not_change_a_bit() {
     let truth = drawn(64, 64, 8, 3);
-    let readings = sense(&truth, &Sensing::exact(Layout::Fraction(0.05), 5)).unwrap();
+    let readings = sense(&truth, &Sensing::exact(SensorLayout::Fraction(0.05), 5)).unwrap();
     for start in ["unmixed", "random"] {
         let settings =
             [("iterations", "20"), ("start_iterations", "9"), ("starts", "3"), ("start", start)];

@@ -9,7 +9,7 @@ use faer::Mat;
 use ndarray::Array2;
 use rayon::prelude::*;
 
-use super::law::{Covariates, Law, Shadow, Trend, mean_trend};
+use super::law::{Covariates, Law, PathLoss, Shadow, mean_trend};
 use crate::error::EstimateError;
 use crate::estimate::interpolated::COARSE;
 use crate::gaussian_process::{Correlation, Neighbourhood, Neighbours};
@@ -32,7 +32,7 @@ pub(crate) struct EmitterField {
     /// Places with their posterior weights and trends.
     pub places: Vec<Site>,
     pub weights: Vec<f64>,
-    pub trends: Vec<Trend>,
+    pub trends: Vec<PathLoss>,
     /// Pseudo-data at the sensors and their noise variances.
     pub values: Vec<f64>,
     pub noise: Vec<f64>,
@@ -65,7 +65,7 @@ pub(crate) struct Fields {
 }
 
 /// Sensors and emitters, ready to be asked.
-pub(crate) struct Canvas {
+pub(crate) struct EmitterKriging {
     pub sensors: Vec<Site>,
     pub emitters: Vec<EmitterField>,
     /// How many nearest sensors a place's mean looks at; all where None.
@@ -83,7 +83,7 @@ fn singular() -> EstimateError {
     )
 }
 
-impl Canvas {
+impl EmitterKriging {
     pub fn new(
         sensors: Vec<Site>,
         emitters: Vec<EmitterField>,
@@ -192,40 +192,40 @@ impl EmitterField {
 
 /// Some places and their nearest sensors.
 struct Patch<'a> {
-    canvas: &'a Canvas,
+    kriging: &'a EmitterKriging,
     at: &'a [Site],
     near: &'a [usize],
     sensors: Vec<Site>,
 }
 
 impl<'a> Patch<'a> {
-    fn new(canvas: &'a Canvas, near: &'a [usize], at: &'a [Site]) -> Self {
-        let sensors = near.iter().map(|&n| canvas.sensors[n]).collect();
-        Self { canvas, at, near, sensors }
+    fn new(kriging: &'a EmitterKriging, near: &'a [usize], at: &'a [Site]) -> Self {
+        let sensors = near.iter().map(|&n| kriging.sensors[n]).collect();
+        Self { kriging, at, near, sensors }
     }
 
     /// Mean and variance of every emitter at the places.
     fn fields(&self) -> Result<Vec<Vec<(f64, f64)>>, EstimateError> {
         let mut last: Option<(f64, Crosses)> = None;
-        let mut fields = Vec::with_capacity(self.canvas.emitters.len());
-        for (r, emitter) in self.canvas.emitters.iter().enumerate() {
+        let mut fields = Vec::with_capacity(self.kriging.emitters.len());
+        for (r, emitter) in self.kriging.emitters.iter().enumerate() {
             let reach = emitter.shadow.decorrelation_m;
             // Emitters share their decorrelation, as a rule.
             if last.as_ref().is_none_or(|(known, _)| *known != reach) {
                 last = Some((reach, self.crosses(emitter.correlation())));
             }
             let Some((_, crosses)) = &last else { continue };
-            fields.push(self.field(emitter, self.canvas.whole.get(r), crosses)?);
+            fields.push(self.field(emitter, self.kriging.whole.get(r), crosses)?);
         }
         Ok(fields)
     }
 
     fn crosses(&self, correlation: Correlation) -> Crosses {
-        let whole = self.canvas.neighbours.is_none();
+        let whole = self.kriging.neighbours.is_none();
         Crosses {
             near: correlation.cross(&self.sensors, self.at),
             within: correlation.matrix(&self.sensors),
-            all: whole.then(|| correlation.cross(&self.canvas.sensors, self.at)),
+            all: whole.then(|| correlation.cross(&self.kriging.sensors, self.at)),
         }
     }
 

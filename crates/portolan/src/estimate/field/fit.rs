@@ -7,10 +7,10 @@ use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::area::Area;
-use super::law::{Covariates, Law, Places, Posterior, Shadow};
-use super::linearised::{Linearised, Noise, Targets, marginal};
-use super::places::Evidence;
-use super::shadow::{self, Fixed, Sample};
+use super::law::{Covariates, EmitterPlaces, EmitterPosterior, Law, Shadow};
+use super::linearised::{Linearised, Noise, Reported, marginal};
+use super::places::PlaceSearch;
+use super::shadow::{self, EmitterSample, FixedShadow};
 use super::shear::Shears;
 use super::spectra;
 use crate::error::EstimateError;
@@ -41,11 +41,11 @@ const COARSE_SENSORS: usize = 200;
 
 /// What one emitter is known by.
 pub(super) struct Emitter {
-    pub places: Places,
+    pub places: EmitterPlaces,
     /// Sensors x places.
     pub losses: Mat<f64>,
     pub pseudo: Pseudo,
-    pub posterior: Posterior,
+    pub posterior: EmitterPosterior,
 }
 
 /// Pseudo-data of one emitter: values and noise variances at the sensors.
@@ -57,9 +57,9 @@ pub(super) struct Pseudo {
 pub(super) struct FieldFit<'a> {
     pub area: Area,
     pub sites: &'a [Site],
-    pub targets: &'a Targets,
+    pub targets: &'a Reported,
     pub law: Law,
-    pub fixed: Fixed,
+    pub fixed: FixedShadow,
     pub best_place_only: bool,
     /// The readings have no noise, and the start fits them.
     pub exact: bool,
@@ -193,13 +193,13 @@ impl FieldFit<'_> {
     }
 
     /// Fresh places and shadowing.
-    fn refresh(&mut self, found: &Linearised) -> Result<Vec<Places>, EstimateError> {
+    fn refresh(&mut self, found: &Linearised) -> Result<Vec<EmitterPlaces>, EstimateError> {
         let honest = self.honest_all(found);
         let places = self.search(&honest)?;
-        let samples: Vec<Sample> = honest
+        let samples: Vec<EmitterSample> = honest
             .into_iter()
             .zip(places)
-            .map(|(Pseudo { values, noise }, places)| Sample { values, noise, places })
+            .map(|(Pseudo { values, noise }, places)| EmitterSample { values, noise, places })
             .collect();
         let (law, sites) = (&self.law, self.sites);
         self.shadow = shadow::fit(&self.area, law, sites, &samples, self.fixed, self.shadow);
@@ -228,7 +228,7 @@ impl FieldFit<'_> {
     pub fn condition(
         &mut self,
         pseudo: Vec<Pseudo>,
-        places: Vec<Places>,
+        places: Vec<EmitterPlaces>,
     ) -> Result<(), EstimateError> {
         let correlations = self.correlation().matrix(self.sites);
         self.emitters = pseudo
@@ -242,14 +242,14 @@ impl FieldFit<'_> {
                 let losses = self.law.losses(&places.at, self.sites);
                 let covariates = self.covariates(&correlations, &pseudo.noise)?;
                 let posterior =
-                    Posterior::new(covariates, &self.law, &places, &losses, &pseudo.values);
+                    EmitterPosterior::new(covariates, &self.law, &places, &losses, &pseudo.values);
                 Ok(Emitter { places, losses, pseudo, posterior })
             })
             .collect::<Result<_, EstimateError>>()?;
         Ok(())
     }
 
-    fn search(&self, pseudo: &[Pseudo]) -> Result<Vec<Places>, EstimateError> {
+    fn search(&self, pseudo: &[Pseudo]) -> Result<Vec<EmitterPlaces>, EstimateError> {
         let correlations = self.correlation().matrix(self.sites);
         let step = self.sites.len().div_ceil(COARSE_SENSORS);
         let few: Vec<Site> = self.sites.iter().copied().step_by(step).collect();
@@ -260,13 +260,14 @@ impl FieldFit<'_> {
             .par_iter()
             .map(|p| {
                 let all = self.covariates(&correlations, &p.noise)?;
-                let whole = Evidence { area, law, sites, covariates: &all, values: &p.values };
+                let whole = PlaceSearch { area, law, sites, covariates: &all, values: &p.values };
                 if step == 1 {
                     return Ok(whole.search(&whole));
                 }
                 let some = self.covariates(&few_correlations, &thin(&p.noise))?;
                 let values = thin(&p.values);
-                let part = Evidence { area, law, sites: &few, covariates: &some, values: &values };
+                let part =
+                    PlaceSearch { area, law, sites: &few, covariates: &some, values: &values };
                 Ok(whole.search(&part))
             })
             .collect()

@@ -47,7 +47,7 @@ pub(crate) struct Shadow {
 
 /// Places where an emitter may stand, with the logarithm of their prior weight.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct EmitterPlaces {
     pub at: Vec<Site>,
     pub log_prior: Vec<f64>,
 }
@@ -88,7 +88,12 @@ impl Covariates {
     }
 
     /// Level, exponent and evidence for every column of L^-1 losses, given L^-1 values.
-    pub fn trends(&self, law: &Law, half_values: &Mat<f64>, half_losses: &Mat<f64>) -> Vec<Trend> {
+    pub fn trends(
+        &self,
+        law: &Law,
+        half_values: &Mat<f64>,
+        half_losses: &Mat<f64>,
+    ) -> Vec<PathLoss> {
         let one = product(half_losses.transpose(), self.half_one.as_ref());
         let values = product(half_losses.transpose(), half_values.as_ref());
         let dot = |a: &Mat<f64>, b: &Mat<f64>| product(a.transpose(), b.as_ref())[(0, 0)];
@@ -108,7 +113,7 @@ impl Covariates {
                 let level = (own * one_values - cross * side) / det;
                 let exponent = (one_one * side - cross * one_values) / det;
                 let quadratic = squares - level * one_values - exponent * side;
-                Trend {
+                PathLoss {
                     level,
                     exponent,
                     covariance: [own / det, -cross / det, one_one / det],
@@ -121,7 +126,7 @@ impl Covariates {
 
 /// The trend of an emitter that stands at one place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Trend {
+pub(crate) struct PathLoss {
     pub level: f64,
     pub exponent: f64,
     /// Of (level, exponent): variance of the level, covariance, variance of the exponent.
@@ -131,24 +136,24 @@ pub(crate) struct Trend {
 }
 
 /// What pseudo-data say about one emitter.
-pub(crate) struct Posterior {
+pub(crate) struct EmitterPosterior {
     pub covariates: Covariates,
     /// L^-1 losses, sensors x places.
     pub half_losses: Mat<f64>,
     /// Weight of every place; they sum to 1.
     pub weights: Vec<f64>,
-    pub trends: Vec<Trend>,
+    pub trends: Vec<PathLoss>,
     /// K^-1 (values - mean trend).
     pub pull: Vec<f64>,
     pub log_evidence: f64,
 }
 
-impl Posterior {
+impl EmitterPosterior {
     /// `losses` are sensors x places.
     pub fn new(
         covariates: Covariates,
         law: &Law,
-        places: &Places,
+        places: &EmitterPlaces,
         losses: &Mat<f64>,
         values: &[f64],
     ) -> Self {
@@ -167,7 +172,7 @@ impl Posterior {
     }
 
     /// Log evidence of other values at the same sensors with the same noise.
-    pub fn evidence(&self, law: &Law, places: &Places, values: &[f64]) -> f64 {
+    pub fn evidence(&self, law: &Law, places: &EmitterPlaces, values: &[f64]) -> f64 {
         let half_values = self.covariates.half(values);
         let trends = self.covariates.trends(law, &half_values, &self.half_losses);
         let logs = trends.iter().zip(&places.log_prior).map(|(t, p)| t.log_evidence + p);
@@ -175,7 +180,7 @@ impl Posterior {
     }
 
     /// The same sensors and noise with other values.
-    pub fn update(&mut self, law: &Law, places: &Places, losses: &Mat<f64>, values: &[f64]) {
+    pub fn update(&mut self, law: &Law, places: &EmitterPlaces, losses: &Mat<f64>, values: &[f64]) {
         let half_values = self.covariates.half(values);
         self.trends = self.covariates.trends(law, &half_values, &self.half_losses);
         let logs = self.trends.iter().zip(&places.log_prior).map(|(t, p)| t.log_evidence + p);
@@ -193,7 +198,7 @@ impl Posterior {
     }
 
     /// Posterior mean of the place and its standard deviation along x and y.
-    pub fn place(&self, places: &Places) -> (Site, [f64; 2]) {
+    pub fn place(&self, places: &EmitterPlaces) -> (Site, [f64; 2]) {
         // Relative to the first: coordinates may be millions of metres.
         let first = places.at[0];
         let (mut mean, mut square) = ([0.0; 2], [0.0; 2]);
@@ -220,7 +225,7 @@ impl Posterior {
 }
 
 /// Mean over weighted places of level - exponent * loss.
-pub(crate) fn mean_trend(weights: &[f64], trends: &[Trend], losses: &Mat<f64>) -> Vec<f64> {
+pub(crate) fn mean_trend(weights: &[f64], trends: &[PathLoss], losses: &Mat<f64>) -> Vec<f64> {
     let level: f64 = weights.iter().zip(trends).map(|(w, t)| w * t.level).sum();
     let slopes = Mat::from_fn(weights.len(), 1, |j, _| weights[j] * trends[j].exponent);
     let mean = product(losses.as_ref(), slopes.as_ref());

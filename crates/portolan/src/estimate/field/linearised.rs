@@ -24,7 +24,7 @@ const SOFT_FLOOR: f64 = 0.5;
 const LEAST_POWER: f64 = 1e-290;
 
 /// What the sensors reported.
-pub(super) enum Targets {
+pub(super) enum Reported {
     Power { power: Array2<f64>, not_heard: Option<NotHeard> },
     Levels { levels: Array2<u8>, probit: Probit, offset: f64 },
 }
@@ -53,13 +53,13 @@ pub(super) struct Linearised {
     pub band_information: Vec<f64>,
 }
 
-impl Targets {
+impl Reported {
     pub fn new(readings: &Readings) -> Self {
         match readings.values() {
             Values::Power(power) => {
-                Targets::Power { power: power.clone(), not_heard: readings.not_heard().cloned() }
+                Reported::Power { power: power.clone(), not_heard: readings.not_heard().cloned() }
             }
-            Values::Levels { levels, quantiser } => Targets::Levels {
+            Values::Levels { levels, quantiser } => Reported::Levels {
                 levels: levels.clone(),
                 probit: Probit::new(quantiser),
                 offset: quantiser.offset(),
@@ -69,20 +69,20 @@ impl Targets {
 
     fn dim(&self) -> (usize, usize) {
         match self {
-            Targets::Power { power, .. } => power.dim(),
-            Targets::Levels { levels, .. } => levels.dim(),
+            Reported::Power { power, .. } => power.dim(),
+            Reported::Levels { levels, .. } => levels.dim(),
         }
     }
 
     fn pull(&self, sensor: usize, band: usize, total: f64, noise: Noise) -> Pull {
         match self {
-            Targets::Power { power, not_heard } => match not_heard {
+            Reported::Power { power, not_heard } => match not_heard {
                 Some(silent) if silent.entries[[sensor, band]] => {
                     silent_pull((total / silent.floor[band]).ln())
                 }
                 _ => power_pull(power[[sensor, band]], total, noise),
             },
-            Targets::Levels { levels, probit, offset } => {
+            Reported::Levels { levels, probit, offset } => {
                 let level = levels[[sensor, band]];
                 if level == MISSING_LEVEL {
                     return Pull::default();
@@ -100,10 +100,10 @@ impl Targets {
     /// Negative log likelihood of one reading where the power is `total`.
     pub fn loss(&self, sensor: usize, band: usize, total: f64, noise: Noise) -> f64 {
         match self {
-            Targets::Levels { levels, probit, offset } => {
+            Reported::Levels { levels, probit, offset } => {
                 -probit.log_probability(levels[[sensor, band]], (total + offset).ln()).0
             }
-            Targets::Power { power, .. } => {
+            Reported::Power { power, .. } => {
                 let deviation = (noise.relative * total).hypot(noise.additive);
                 match power[[sensor, band]] {
                     0.0 => -log_tail(total / deviation),
@@ -156,7 +156,7 @@ impl Targets {
     /// Noise that explains the residuals best, over a grid of both kinds.
     pub fn noise(&self, logs: &Array2<f64>, psd: &Array2<f64>, least_additive: f64) -> Noise {
         let least = Noise { relative: LEAST_RELATIVE, additive: least_additive };
-        let Targets::Power { power, .. } = self else { return least };
+        let Reported::Power { power, .. } = self else { return least };
         let (sensors, bands) = power.dim();
         let slf = logs.mapv(f64::exp);
         let model = slf.dot(psd);

@@ -30,13 +30,13 @@ use crate::readings::{Readings, Values};
 use crate::site::Site;
 use crate::unmix::{UnmixOptions, Unmixed, count_exact, refine, unmix};
 use area::Area;
-use draw::{Canvas, EmitterField};
+use draw::{EmitterField, EmitterKriging};
 use fit::{Emitter, FieldFit};
 use law::Law;
-use linearised::{Noise, Targets};
+use linearised::{Noise, Reported};
 pub(super) use model::EmitterFields;
 pub(super) use number::Structure;
-use shadow::{Fixed, usual};
+use shadow::{FixedShadow, usual};
 
 const OWN: &[OptionSpec] = &[
     OptionSpec {
@@ -150,8 +150,8 @@ impl Field {
         self.offset.map_or_else(|| readings.floored_link(), Link::new)
     }
 
-    fn fixed(&self) -> Fixed {
-        Fixed {
+    fn fixed(&self) -> FixedShadow {
+        FixedShadow {
             decorrelation_m: self.decorrelation_m,
             sill: self.shadow_db.map(|s| (s / DB_PER_LN).powi(2)),
         }
@@ -171,17 +171,17 @@ impl Field {
             .or((sensors > scale::TOGETHER).then_some(scale::NEIGHBOURS))
             .filter(|n| *n < sensors);
         if sensors <= scale::FITTED {
-            let targets = Targets::new(readings);
+            let targets = Reported::new(readings);
             let (fit, rounds) = self.run(readings, &targets, emitters, context, progress)?;
             return finish(readings, &fit, neighbours, rounds);
         }
         let some = scale::some(sensors);
         let part = readings.subset(&some)?;
-        let part_targets = Targets::new(&part);
+        let part_targets = Reported::new(&part);
         let (fit, rounds) =
             self.run(&part, &part_targets, emitters, context, &progress.part(0.0..0.7))?;
-        let fields = canvas(&fit, None)?.fields(readings.sites(), &progress.part(0.7..1.0))?;
-        let targets = Targets::new(readings);
+        let fields = kriging(&fit, None)?.fields(readings.sites(), &progress.part(0.7..1.0))?;
+        let targets = Reported::new(readings);
         let logs = scale::everywhere(&fit, &fields, &targets, &some);
         let mut whole = FieldFit {
             sites: readings.sites(),
@@ -214,7 +214,7 @@ impl Field {
     fn run<'a>(
         &self,
         readings: &'a Readings,
-        targets: &'a Targets,
+        targets: &'a Reported,
         emitters: usize,
         context: &Context<'_>,
         progress: &Progress<'_>,
@@ -229,7 +229,7 @@ impl Field {
     fn begin<'a>(
         &self,
         readings: &'a Readings,
-        targets: &'a Targets,
+        targets: &'a Reported,
         emitters: usize,
         context: &Context<'_>,
     ) -> Result<FieldFit<'a>, EstimateError> {
@@ -253,7 +253,7 @@ impl Field {
         };
         let brightest = unmixed.slf_at_sensors.iter().copied().fold(0.0, f64::max);
         let floor = (1e-12 * brightest).max(f64::MIN_POSITIVE);
-        let exact = matches!(targets, Targets::Power { .. }) && unmixed.residual < EXACT;
+        let exact = matches!(targets, Reported::Power { .. }) && unmixed.residual < EXACT;
         // A logarithm must have something to start from, unless the start is the answer.
         let least_psd = if exact { 0.0 } else { 1e-6 };
         let least_additive = 1e-3 * link.offset();
@@ -334,7 +334,7 @@ fn carry_over(
 }
 
 /// The fitted emitters, ready to be drawn.
-fn canvas(fit: &FieldFit<'_>, neighbours: Option<usize>) -> Result<Canvas, EstimateError> {
+fn kriging(fit: &FieldFit<'_>, neighbours: Option<usize>) -> Result<EmitterKriging, EstimateError> {
     let fields = fit
         .emitters
         .iter()
@@ -348,7 +348,7 @@ fn canvas(fit: &FieldFit<'_>, neighbours: Option<usize>) -> Result<Canvas, Estim
             noise: e.pseudo.noise.clone(),
         })
         .collect();
-    Canvas::new(fit.sites.to_vec(), fields, neighbours)
+    EmitterKriging::new(fit.sites.to_vec(), fields, neighbours)
 }
 
 fn finish(
@@ -358,7 +358,7 @@ fn finish(
     rounds: usize,
 ) -> Result<Model, EstimateError> {
     let emitters = &fit.emitters;
-    let canvas = canvas(fit, neighbours)?;
+    let kriging = kriging(fit, neighbours)?;
     // That law and factors are themselves estimated shows in what neighbours say of each other.
     let widening = if fit.exact { fit.overconfidence() } else { 1.0 };
     let slf = fit.logs.mapv(f64::exp).reversed_axes();
@@ -381,7 +381,7 @@ fn finish(
         .collect();
     let noise_db = noise_db(&slf, &fit.psd, fit.noise);
     let fields =
-        EmitterFields::new(canvas, fit.psd.clone(), fit.psd_variance.clone(), noise_db, widening);
+        EmitterFields::new(kriging, fit.psd.clone(), fit.psd_variance.clone(), noise_db, widening);
     let mut model = Model::new(readings, fields).with_emitters(found);
     let report = model.report_mut();
     report.iterations = rounds;

@@ -2,8 +2,8 @@
 
 use ndarray::{Array2, Array3};
 
-use super::draw::{Canvas, EmitterField, Fields};
-use super::law::{Law, Shadow, Trend};
+use super::draw::{EmitterField, EmitterKriging, Fields};
+use super::law::{Law, PathLoss, Shadow};
 use crate::error::EstimateError;
 use crate::grid::Grid;
 use crate::link::DB_PER_LN;
@@ -14,7 +14,7 @@ use crate::site::Site;
 
 /// Emitters with their fields and spectra.
 pub(in crate::estimate) struct EmitterFields {
-    canvas: Canvas,
+    kriging: EmitterKriging,
     /// Emitters x bands, and the variance of their logarithms.
     psd: Array2<f64>,
     psd_variance: Array2<f64>,
@@ -26,13 +26,13 @@ pub(in crate::estimate) struct EmitterFields {
 
 impl EmitterFields {
     pub fn new(
-        canvas: Canvas,
+        kriging: EmitterKriging,
         psd: Array2<f64>,
         psd_variance: Array2<f64>,
         noise_db: Vec<f64>,
         widening: f64,
     ) -> Self {
-        Self { canvas, psd, psd_variance, noise_db, widening }
+        Self { kriging, psd, psd_variance, noise_db, widening }
     }
 
     /// SLFs (emitters x places) from drawn fields.
@@ -78,8 +78,8 @@ impl EmitterFields {
             .collect::<Result<_, _>>()?;
         let neighbours = archive.whole("neighbours")?.first().copied();
         let widening = archive.number("widening")?;
-        let canvas = Canvas::new(sensors, fields, neighbours)?;
-        Ok(Self::new(canvas, psd, psd_variance, noise_db, widening))
+        let kriging = EmitterKriging::new(sensors, fields, neighbours)?;
+        Ok(Self::new(kriging, psd, psd_variance, noise_db, widening))
     }
 }
 
@@ -100,7 +100,7 @@ fn load_field(archive: &Archive, r: usize, sensors: usize) -> Result<EmitterFiel
             .rows()
             .into_iter()
             .filter(|row| row.len() == 5)
-            .map(|row| Trend {
+            .map(|row| PathLoss {
                 level: row[0],
                 exponent: row[1],
                 covariance: [row[2], row[3], row[4]],
@@ -131,7 +131,7 @@ impl Predictor for EmitterFields {
         bands: &[usize],
         progress: &Progress<'_>,
     ) -> Result<Prediction, EstimateError> {
-        let fields = self.canvas.fields(at, progress)?;
+        let fields = self.kriging.fields(at, progress)?;
         let slf = Self::slf(&fields)?;
         let mut power = Array2::zeros((at.len(), bands.len()));
         let mut spread = Array2::zeros((at.len(), bands.len()));
@@ -150,7 +150,7 @@ impl Predictor for EmitterFields {
         grid: Grid,
         progress: &Progress<'_>,
     ) -> Result<Option<FactoredDrawing>, EstimateError> {
-        let fields = self.canvas.fields(&grid.sites(), progress)?;
+        let fields = self.kriging.fields(&grid.sites(), progress)?;
         let slf = Self::slf(&fields)?;
         let (emitters, bands) = self.psd.dim();
         let spread = Array3::from_shape_fn((grid.rows(), grid.cols(), bands), |(i, j, k)| {
@@ -168,21 +168,21 @@ impl Predictor for EmitterFields {
     }
 
     fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
-        let Some(logs) = self.canvas.leave_one_out()? else { return Ok(None) };
-        if sensors.len() != self.canvas.sensors.len() {
+        let Some(logs) = self.kriging.leave_one_out()? else { return Ok(None) };
+        if sensors.len() != self.kriging.sensors.len() {
             return Ok(None);
         }
         Ok(Some(logs.mapv(f64::exp).t().dot(&self.psd)))
     }
 
     fn save(&self, archive: &mut Archive) {
-        archive.put_sites("sensors", &self.canvas.sensors);
+        archive.put_sites("sensors", &self.kriging.sensors);
         archive.put_matrix("psd", &self.psd);
         archive.put_matrix("psd_variance", &self.psd_variance);
         archive.put_vector("noise_db", &self.noise_db);
         archive.put_number("widening", self.widening);
-        archive.put_whole("neighbours", self.canvas.neighbours);
-        for (r, field) in self.canvas.emitters.iter().enumerate() {
+        archive.put_whole("neighbours", self.kriging.neighbours);
+        for (r, field) in self.kriging.emitters.iter().enumerate() {
             let Law { reference_m, exponent, exponent_sd, level, level_sd } = field.law;
             let Shadow { decorrelation_m, sill } = field.shadow;
             let law = [reference_m, exponent, exponent_sd, level, level_sd, decorrelation_m, sill];

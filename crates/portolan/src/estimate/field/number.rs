@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::Field;
-use super::linearised::Targets;
+use super::linearised::Reported;
 use crate::error::EstimateError;
 use crate::estimate::emitters::{number_of_emitters, shown};
 use crate::estimate::folds::spread_folds;
@@ -144,7 +144,7 @@ impl Field {
         let parts: Vec<Vec<f64>> = turns
             .par_iter()
             .map(|turn| {
-                let targets = Targets::new(&turn.kept);
+                let targets = Reported::new(&turn.kept);
                 let mut fit = self.begin(&turn.kept, &targets, emitters, context)?;
                 fit.iterate(ROUNDS, &quiet)?;
                 let model = fit.logs.mapv(f64::exp).dot(&fit.psd);
@@ -165,7 +165,7 @@ impl Field {
         progress: &Progress<'_>,
     ) -> Result<Losses, EstimateError> {
         let quiet = progress.quiet();
-        let targets = Targets::new(&turn.kept);
+        let targets = Reported::new(&turn.kept);
         let mut fit = self.begin(&turn.kept, &targets, emitters, context)?;
         fit.run(self.rounds.unwrap_or(20), &quiet)?;
         let model = fit.predict(turn.held.sites()).mapv(f64::exp).dot(&fit.psd);
@@ -210,7 +210,7 @@ fn kriged(
 /// Readings with some entries left out.
 struct EntryTurn {
     kept: Readings,
-    whole: Targets,
+    whole: Reported,
     held: Vec<(usize, usize)>,
 }
 
@@ -236,7 +236,7 @@ impl EntryTurn {
             }
         }
         let kept = readings.with_values(values).ok()?;
-        let whole = Targets::new(readings);
+        let whole = Reported::new(readings);
         (!held.is_empty()).then(|| Self { kept, whole, held })
     }
 }

@@ -5,7 +5,7 @@ use faer::Mat;
 use rayon::prelude::*;
 
 use super::area::Area;
-use super::law::{Covariates, Law, Places, Trend};
+use super::law::{Covariates, EmitterPlaces, Law, PathLoss};
 use crate::site::Site;
 
 /// Candidates of the first lattice, about.
@@ -54,7 +54,7 @@ fn lattice(area: &Area) -> (Vec<Site>, f64) {
 }
 
 /// One emitter's data as the search sees them.
-pub(super) struct Evidence<'a> {
+pub(super) struct PlaceSearch<'a> {
     pub area: Area,
     pub law: &'a Law,
     pub sites: &'a [Site],
@@ -62,8 +62,8 @@ pub(super) struct Evidence<'a> {
     pub values: &'a [f64],
 }
 
-impl Evidence<'_> {
-    fn trends(&self, places: &[Site]) -> Vec<Trend> {
+impl PlaceSearch<'_> {
+    fn trends(&self, places: &[Site]) -> Vec<PathLoss> {
         let half_values = self.covariates.half(self.values);
         places
             .par_chunks(CHUNK)
@@ -90,7 +90,7 @@ impl Evidence<'_> {
 
     /// The places that matter, with their prior weights. `coarse` judges the first lattice: the
     /// same sensors, or some of them.
-    pub fn search(&self, coarse: &Evidence<'_>) -> Places {
+    pub fn search(&self, coarse: &PlaceSearch<'_>) -> EmitterPlaces {
         let (first, spacing) = lattice(&self.area);
         let mut found = coarse.judge(&first, &vec![spacing; first.len()]);
         if coarse.sites.len() < self.sites.len() {
@@ -132,7 +132,7 @@ impl Evidence<'_> {
         let most = (MOST_ENTRIES / self.sites.len()).clamp(MOST.0, MOST.1);
         found.truncate(most);
         found.retain(|c| c.log_posterior > floor);
-        Places {
+        EmitterPlaces {
             at: found.iter().map(|c| c.at).collect(),
             log_prior: found.iter().map(|c| c.log_prior).collect(),
         }

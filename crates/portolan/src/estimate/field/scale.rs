@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::draw::Fields;
 use super::fit::{FieldFit, LARGEST_STEP, Pseudo};
 use super::law::Covariates;
-use super::linearised::{Noise, Targets};
+use super::linearised::{Noise, Reported};
 use crate::gaussian_process::Neighbours;
 use crate::linalg::Cholesky;
 use crate::site::Site;
@@ -42,7 +42,7 @@ pub(super) fn some(sensors: usize) -> Vec<usize> {
 pub(super) fn everywhere(
     fit: &FieldFit<'_>,
     fields: &Fields,
-    targets: &Targets,
+    targets: &Reported,
     fitted: &[usize],
 ) -> Array2<f64> {
     let prior = |n: usize, r: usize| (fields.mean[[r, n]], fields.variance[[r, n]].max(1e-6));
@@ -60,7 +60,7 @@ fn correct(
     logs: &mut Array2<f64>,
     psd: &Array2<f64>,
     noise: Noise,
-    targets: &Targets,
+    targets: &Reported,
     first: usize,
     prior: impl Fn(usize, usize) -> (f64, f64),
 ) {

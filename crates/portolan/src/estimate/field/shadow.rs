@@ -5,7 +5,7 @@ use faer::Mat;
 use rayon::prelude::*;
 
 use super::area::Area;
-use super::law::{Covariates, Law, Places, Posterior, Shadow};
+use super::law::{Covariates, EmitterPlaces, EmitterPosterior, Law, Shadow};
 use crate::gaussian_process::{Correlation, minimise};
 use crate::link::DB_PER_LN;
 use crate::site::Site;
@@ -18,21 +18,21 @@ const SPREAD_SILL: f64 = 1.5;
 const SPREAD_REACH: f64 = 1.2;
 
 /// One emitter's pseudo-data.
-pub(crate) struct Sample {
+pub(crate) struct EmitterSample {
     pub values: Vec<f64>,
     pub noise: Vec<f64>,
-    pub places: Places,
+    pub places: EmitterPlaces,
 }
 
 /// What the user has fixed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Fixed {
+pub(crate) struct FixedShadow {
     pub decorrelation_m: Option<f64>,
     pub sill: Option<f64>,
 }
 
 /// Before anything is known.
-pub(crate) fn usual(area: &Area, fixed: Fixed) -> Shadow {
+pub(crate) fn usual(area: &Area, fixed: FixedShadow) -> Shadow {
     Shadow {
         decorrelation_m: fixed.decorrelation_m.unwrap_or(area.extent_m),
         sill: fixed.sill.unwrap_or((USUAL_DB / DB_PER_LN).powi(2)),
@@ -44,8 +44,8 @@ pub(crate) fn fit(
     area: &Area,
     law: &Law,
     sites: &[Site],
-    samples: &[Sample],
-    fixed: Fixed,
+    samples: &[EmitterSample],
+    fixed: FixedShadow,
     start: Shadow,
 ) -> Shadow {
     if fixed.decorrelation_m.is_some() && fixed.sill.is_some() {
@@ -55,15 +55,15 @@ pub(crate) fn fit(
     let kept: Vec<usize> = (0..sites.len()).step_by(step).collect();
     let sites: Vec<Site> = kept.iter().map(|&n| sites[n]).collect();
     let thin = |all: &[f64]| kept.iter().map(|&n| all[n]).collect::<Vec<f64>>();
-    let samples: Vec<(Sample, Mat<f64>)> = samples
+    let samples: Vec<(EmitterSample, Mat<f64>)> = samples
         .iter()
         .map(|s| {
             let losses = law.losses(&s.places.at, &sites);
             let (values, noise) = (thin(&s.values), thin(&s.noise));
-            (Sample { values, noise, places: s.places.clone() }, losses)
+            (EmitterSample { values, noise, places: s.places.clone() }, losses)
         })
         .collect();
-    let middle = usual(area, Fixed::default());
+    let middle = usual(area, FixedShadow::default());
     // Searched as reach and steepness: only sill / reach is sharp where the reach is long.
     let unpack = |x: &[f64]| {
         let decorrelation_m = fixed.decorrelation_m.unwrap_or(x[0].exp());
@@ -74,9 +74,9 @@ pub(crate) fn fit(
         let correlations = Correlation::exponential(shadow.decorrelation_m).matrix(&sites);
         let evidence: Vec<f64> = samples
             .par_iter()
-            .map(|(Sample { values, noise, places }, losses)| {
+            .map(|(EmitterSample { values, noise, places }, losses)| {
                 match Covariates::new(&correlations, shadow.sill, noise) {
-                    Some(c) => Posterior::new(c, law, places, losses, values).log_evidence,
+                    Some(c) => EmitterPosterior::new(c, law, places, losses, values).log_evidence,
                     None => f64::NEG_INFINITY,
                 }
             })

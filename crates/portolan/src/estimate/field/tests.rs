@@ -10,7 +10,7 @@ use crate::map::{Factors, RadioMap};
 use crate::readings::{Readings, Values};
 use crate::scale::Scale;
 use crate::score::score;
-use crate::sense::{Layout, Quantising, Sensing, sense};
+use crate::sense::{Quantising, Sensing, SensorLayout, sense};
 use crate::simulate::{Scenario, simulate};
 use crate::site::Site;
 
@@ -20,7 +20,7 @@ fn map(side: usize, bands: usize, emitters: usize, seed: u64) -> RadioMap {
 }
 
 fn exact(map: &RadioMap, count: usize) -> Readings {
-    sense(map, &Sensing::exact(Layout::Count(count), 5)).unwrap()
+    sense(map, &Sensing::exact(SensorLayout::Count(count), 5)).unwrap()
 }
 
 fn run(settings: &[(&str, &str)], readings: &Readings, emitters: usize) -> Estimate {
@@ -88,10 +88,10 @@ fn one_emitter_without_noise_is_reproduced_at_the_sensors() {
 
 #[test]
 fn the_spread_covers_what_it_promises() {
-    let noisy = Sensing { snr_db: Some(20.0), ..Sensing::exact(Layout::Fraction(0.08), 3) };
+    let noisy = Sensing { snr_db: Some(20.0), ..Sensing::exact(SensorLayout::Fraction(0.08), 3) };
     let quantising = Some(Quantising { bits: 3, edges: None, sigma: 0.5 });
-    let levels = Sensing { quantising, ..Sensing::exact(Layout::Fraction(0.08), 3) };
-    for sensing in [Sensing::exact(Layout::Fraction(0.08), 3), noisy, levels] {
+    let levels = Sensing { quantising, ..Sensing::exact(SensorLayout::Fraction(0.08), 3) };
+    for sensing in [Sensing::exact(SensorLayout::Fraction(0.08), 3), noisy, levels] {
         let mut coverage = 0.0;
         for seed in 0..3 {
             let truth = map(48, 32, 3, seed);
@@ -145,7 +145,7 @@ fn ill_posed_readings_give_a_finite_map() {
 fn an_emitter_that_nobody_sees_changes_little() {
     let truth = map(32, 16, 2, 4);
     // Without noise the readings would show that there are two.
-    let noisy = Sensing { snr_db: Some(30.0), ..Sensing::exact(Layout::Count(60), 5) };
+    let noisy = Sensing { snr_db: Some(30.0), ..Sensing::exact(SensorLayout::Count(60), 5) };
     let estimate = run(&[], &sense(&truth, &noisy).unwrap(), 5);
     assert_eq!(estimate.map.emitters().len(), 5);
     assert!(finite(&estimate));
@@ -185,7 +185,7 @@ fn the_order_of_emitters_does_not_matter() {
 fn threads_do_not_change_a_bit() {
     let truth = map(32, 12, 2, 7);
     let quantising = Some(Quantising { bits: 3, edges: None, sigma: 0.5 });
-    let levels = Sensing { quantising, ..Sensing::exact(Layout::Count(50), 3) };
+    let levels = Sensing { quantising, ..Sensing::exact(SensorLayout::Count(50), 3) };
     for readings in [exact(&truth, 50), sense(&truth, &levels).unwrap()] {
         let with = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -198,7 +198,7 @@ fn threads_do_not_change_a_bit() {
 #[test]
 fn every_option_is_used() {
     let truth = map(24, 12, 2, 8);
-    let noisy = Sensing { snr_db: Some(25.0), ..Sensing::exact(Layout::Count(40), 5) };
+    let noisy = Sensing { snr_db: Some(25.0), ..Sensing::exact(SensorLayout::Count(40), 5) };
     let readings = sense(&truth, &noisy).unwrap();
     let usual = run(&[], &readings, 2).map;
     let settings = [
@@ -278,7 +278,7 @@ fn places_and_exponents_come_with_standard_errors() {
 #[test]
 fn new_sensors_update_an_earlier_estimate_in_fewer_rounds() {
     let truth = map(48, 24, 3, 4);
-    let sensing = Sensing::exact(Layout::Count(105), 5);
+    let sensing = Sensing::exact(SensorLayout::Count(105), 5);
     for snr_db in [None, Some(20.0)] {
         let after = sense(&truth, &Sensing { snr_db, ..sensing.clone() }).unwrap();
         let some: Vec<usize> = (0..105).filter(|n| n % 3 != 2).collect();
@@ -312,7 +312,7 @@ fn emitters_that_are_not_there_are_not_made_up() {
 #[test]
 fn the_number_of_emitters_is_found_through_noise_and_levels() {
     let truth = map(48, 32, 3, 2);
-    let sensing = Sensing::exact(Layout::Count(115), 5);
+    let sensing = Sensing::exact(SensorLayout::Count(115), 5);
     let quantising = Some(Quantising { bits: 4, edges: None, sigma: 0.5 });
     for (snr_db, quantising) in [(None, None), (Some(20.0), None), (None, quantising)] {
         let readings = sense(&truth, &Sensing { snr_db, quantising, ..sensing.clone() }).unwrap();
@@ -333,7 +333,7 @@ fn bands_that_share_nothing_are_no_worse_than_kriged() {
         (2.0 * wave(i, 1.7 * k as f64) * wave(j, 2.9 * k as f64)).exp()
     });
     let truth = RadioMap::dense(grid, power, Scale::paper()).unwrap();
-    let readings = sense(&truth, &Sensing::exact(Layout::Count(170), 3)).unwrap();
+    let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(170), 3)).unwrap();
     let error = |name: &str| {
         let method = build(name, []).unwrap();
         let found = fixture::estimate(&*method, &readings, &Context::default()).unwrap();

@@ -7,7 +7,7 @@ use crate::fixture::{self, Estimate};
 use crate::map::RadioMap;
 use crate::quantiser::{MISSING_LEVEL, Quantiser};
 use crate::score::score;
-use crate::sense::{Layout, Quantising, Sensing, sense};
+use crate::sense::{Quantising, Sensing, SensorLayout, sense};
 use crate::simulate::{Scenario, simulate};
 
 fn scene(rows: usize, cols: usize, bands: usize, emitters: usize) -> RadioMap {
@@ -22,7 +22,8 @@ fn run(settings: &[(&str, &str)], readings: &Readings) -> Result<Estimate, Estim
 
 #[test]
 fn the_budget_sets_the_channels_as_in_the_papers_table() {
-    let readings = sense(&scene(64, 64, 64, 2), &Sensing::exact(Layout::Count(40), 1)).unwrap();
+    let readings =
+        sense(&scene(64, 64, 64, 2), &Sensing::exact(SensorLayout::Count(40), 1)).unwrap();
     for (budget, count) in
         [(1080, 1080), (3510, 3510), (4810, 4158), (4860, 4860), (6426, 6426), (30240, 30240)]
     {
@@ -87,7 +88,7 @@ fn gradients_are_finite_differences() {
 #[test]
 fn levels_gaps_and_odd_grids_give_a_map() {
     let truth = scene(34, 14, 7, 1);
-    let exact = Sensing::exact(Layout::Fraction(0.4), 5);
+    let exact = Sensing::exact(SensorLayout::Fraction(0.4), 5);
     let quantising = Some(Quantising { bits: 3, edges: None, sigma: 0.3 });
     for sensing in
         [Sensing { gaps: 0.2, ..exact.clone() }, Sensing { quantising, gaps: 0.1, ..exact }]
@@ -102,7 +103,8 @@ fn levels_gaps_and_odd_grids_give_a_map() {
 
 #[test]
 fn every_option_counts() {
-    let readings = sense(&scene(24, 20, 6, 2), &Sensing::exact(Layout::Count(60), 5)).unwrap();
+    let readings =
+        sense(&scene(24, 20, 6, 2), &Sensing::exact(SensorLayout::Count(60), 5)).unwrap();
     let quick = ("iterations", "20");
     let plain = run(&[quick], &readings).unwrap();
     for (key, value) in [
@@ -129,7 +131,7 @@ fn every_option_counts() {
 #[test]
 fn threads_do_not_change_a_bit_and_every_cell_may_be_read() {
     let truth = scene(64, 64, 16, 2);
-    let readings = sense(&truth, &Sensing::exact(Layout::Fraction(1.0), 5)).unwrap();
+    let readings = sense(&truth, &Sensing::exact(SensorLayout::Fraction(1.0), 5)).unwrap();
     assert_eq!(readings.sensors(), 4096);
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

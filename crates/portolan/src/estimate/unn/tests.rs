@@ -6,7 +6,7 @@ use super::*;
 use crate::engine::{CpuEngine, EngineError};
 use crate::estimate::{Emitters, method};
 use crate::fixture::{self, Estimate};
-use crate::sense::{Layout, Quantising, Sensing, sense};
+use crate::sense::{Quantising, Sensing, SensorLayout, sense};
 use crate::simulate::{Scenario, simulate};
 
 /// Writes down what it is asked and lets the processor do it.
@@ -89,7 +89,7 @@ fn readings(quantised: bool) -> Readings {
     let scenario = Scenario::new(Grid::new(24, 20, 1.0).unwrap());
     let truth = simulate(&Scenario { bands: 12, emitters: 2, seed: 3, ..scenario }).unwrap();
     let quantising = quantised.then_some(Quantising { bits: 3, edges: None, sigma: 0.3 });
-    let exact = Sensing::exact(Layout::Count(70), 5);
+    let exact = Sensing::exact(SensorLayout::Count(70), 5);
     sense(&truth, &Sensing { quantising, gaps: 0.1, ..exact }).unwrap()
 }
 

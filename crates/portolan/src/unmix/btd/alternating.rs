@@ -1,7 +1,7 @@
 //! Squared error in power: PSDs, then the columns of A_r and B_r, each by closed-form non-negative
 //! coordinate updates over the sensors and the prior's cells (block coordinate descent).
 
-use super::{Btd, BtdOptions, Factors, Problem};
+use super::{BtdFit, BtdOptions, BtdProblem, Factors};
 use crate::error::EstimateError;
 use crate::grid::Cell;
 use crate::progress::Progress;
@@ -18,13 +18,13 @@ struct Wishes {
 }
 
 pub(super) fn fit(
-    problem: &Problem<'_>,
+    problem: &BtdProblem<'_>,
     options: &BtdOptions,
     mut factors: Factors,
     power: &[f64],
     unit: f64,
     progress: &Progress<'_>,
-) -> Result<Btd, EstimateError> {
+) -> Result<BtdFit, EstimateError> {
     let (sensors, bands, emitters) = (problem.cells.len(), factors.bands, factors.emitters);
     let prior: Option<Vec<f64>> = problem.prior_slf.map(|slf| slf.iter().copied().collect());
     let grid_cells = if prior.is_some() { problem.grid.cells() } else { 0 };
@@ -83,7 +83,7 @@ pub(super) fn fit(
 /// Least squares factor between a prior SLF and the start's, at the sensors.
 fn prior_level(
     factors: &Factors,
-    problem: &Problem<'_>,
+    problem: &BtdProblem<'_>,
     prior: &Option<Vec<f64>>,
     r: usize,
 ) -> f64 {

@@ -1,7 +1,7 @@
 //! Any likelihood of ln(x + a): Adam (Kingma and Ba 2015) in the logarithms of A, B and C, which
 //! keeps them positive and gives cells 60 dB apart steps of one size.
 
-use super::{Btd, BtdOptions, Factors, Problem};
+use super::{BtdFit, BtdOptions, BtdProblem, Factors};
 use crate::error::EstimateError;
 use crate::likelihood::Likelihood;
 use crate::link::Link;
@@ -46,14 +46,14 @@ impl Block {
 
 /// `frame`: the link, and the unit of power that the factors are in.
 pub(super) fn fit<L: Likelihood<f64>>(
-    problem: &Problem<'_>,
+    problem: &BtdProblem<'_>,
     options: &BtdOptions,
     mut f: Factors,
     targets: &[L::Target],
     likelihood: &L,
     frame: (Link, f64),
     progress: &Progress<'_>,
-) -> Result<Btd, EstimateError> {
+) -> Result<BtdFit, EstimateError> {
     let (link, unit) = frame;
     let bands = f.bands;
     let (mut blocks, mut trace) =
@@ -134,7 +134,7 @@ fn lean(
     blocks: &mut (Block, Block, Block),
     prior: &[f64],
     weight: f64,
-    problem: &Problem<'_>,
+    problem: &BtdProblem<'_>,
 ) -> f64 {
     let cells = problem.grid.cells();
     let mut loss = 0.0;

@@ -21,7 +21,7 @@ fn small() -> (Grid, Vec<Cell>, Array3<f64>, Array2<f64>, Array2<f64>) {
     (grid, cells, slf, psd, power)
 }
 
-fn map_error(found: &Btd, slf: &Array3<f64>, psd: &Array2<f64>) -> f64 {
+fn map_error(found: &BtdFit, slf: &Array3<f64>, psd: &Array2<f64>) -> f64 {
     let (model, mut error, mut total) = (found.slf(), 0.0, 0.0);
     for ((i, j), _) in slf.index_axis(Axis(0), 0).indexed_iter() {
         for k in 0..psd.ncols() {
@@ -40,8 +40,12 @@ fn map_error(found: &Btd, slf: &Array3<f64>, psd: &Array2<f64>) -> f64 {
 fn the_whole_map_follows_from_some_of_its_cells() {
     let (grid, cells, slf, psd, mut power) = small();
     power[[3, 2]] = f64::NAN;
-    let problem =
-        Problem { grid, cells: &cells, observed: Observed::Power(power.view()), prior_slf: None };
+    let problem = BtdProblem {
+        grid,
+        cells: &cells,
+        observed: Observed::Power(power.view()),
+        prior_slf: None,
+    };
     let options = BtdOptions {
         rank: 1,
         iterations: 600,
@@ -71,7 +75,7 @@ fn a_prior_fills_rows_that_no_sensor_is_in() {
     let start = Start::Factors { slf: prior.view(), psd: psd.view(), seed: 2 };
     let with = |prior_slf| {
         let observed = Observed::Power(power.view());
-        let problem = Problem { grid, cells: &cells, observed, prior_slf };
+        let problem = BtdProblem { grid, cells: &cells, observed, prior_slf };
         fit(&problem, &options, &start, &Progress::silent()).unwrap()
     };
     assert!(map_error(&with(Some(prior.view())), &slf, &psd) < 0.02);
@@ -87,7 +91,7 @@ fn levels_are_fitted_by_their_likelihood() {
     let levels = power.mapv(|x| quantiser.level((x + 1e-6).ln()));
     let observed =
         Observed::Levels { levels: levels.view(), probit: &probit, link: quantiser.link() };
-    let problem = Problem { grid, cells: &cells, observed, prior_slf: Some(slf.view()) };
+    let problem = BtdProblem { grid, cells: &cells, observed, prior_slf: Some(slf.view()) };
     let options = BtdOptions { rank: 40, iterations: 300, tolerance: 0.0, ..Default::default() };
     let start = Start::Random { emitters: 2, seed: 3 };
     let found = fit(&problem, &options, &start, &Progress::silent()).unwrap();
@@ -101,7 +105,7 @@ fn levels_are_fitted_by_their_likelihood() {
 fn log_power_is_fitted_from_a_random_start() {
     let (grid, cells, slf, psd, power) = small();
     let observed = Observed::LogPower { power: power.view(), link: Link::new(1e-6) };
-    let problem = Problem { grid, cells: &cells, observed, prior_slf: None };
+    let problem = BtdProblem { grid, cells: &cells, observed, prior_slf: None };
     let options =
         BtdOptions { rank: 2, iterations: 800, tolerance: 0.0, ridge: 0.0, ..Default::default() };
     let start = Start::Random { emitters: 2, seed: 3 };
@@ -112,23 +116,27 @@ fn log_power_is_fitted_from_a_random_start() {
 #[test]
 fn wrong_problems_are_refused_and_cancelling_works() {
     let (grid, cells, slf, psd, power) = small();
-    let problem =
-        Problem { grid, cells: &cells, observed: Observed::Power(power.view()), prior_slf: None };
+    let problem = BtdProblem {
+        grid,
+        cells: &cells,
+        observed: Observed::Power(power.view()),
+        prior_slf: None,
+    };
     let options = BtdOptions::default();
     let quiet = Progress::silent();
     let none = Start::Random { emitters: 0, seed: 0 };
     assert!(fit(&problem, &options, &none, &quiet).is_err());
     let two = Start::Random { emitters: 2, seed: 0 };
-    let short = Problem { cells: &cells[1..], ..problem };
+    let short = BtdProblem { cells: &cells[1..], ..problem };
     assert!(fit(&short, &options, &two, &quiet).is_err());
     let three = Start::Random { emitters: 3, seed: 0 };
-    let unlike = Problem { prior_slf: Some(slf.view()), ..problem };
+    let unlike = BtdProblem { prior_slf: Some(slf.view()), ..problem };
     assert!(fit(&unlike, &options, &three, &quiet).is_err());
     let stop = Progress::new(&|_| false);
     let start = Start::Factors { slf: slf.view(), psd: psd.view(), seed: 0 };
     assert_eq!(fit(&problem, &options, &start, &stop), Err(EstimateError::Cancelled));
     let dark = Array2::zeros(power.dim());
-    let zero = Problem { observed: Observed::Power(dark.view()), ..problem };
+    let zero = BtdProblem { observed: Observed::Power(dark.view()), ..problem };
     let found = fit(&zero, &options, &two, &quiet).unwrap();
     assert!(found.slf().iter().chain(&found.c).all(|v| v.is_finite()));
 }

@@ -7,7 +7,7 @@ use ndarray::{ArrayD, CowArray, IxDyn};
 /// The elements of an array that is to be written.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum FieldData<'a> {
+pub enum ArrayData<'a> {
     Real(CowArray<'a, f64, IxDyn>),
     /// Half the size, seven digits.
     Real32(CowArray<'a, f32, IxDyn>),
@@ -19,18 +19,18 @@ pub enum FieldData<'a> {
 
 /// An array that is to be written.
 #[derive(Clone, Debug)]
-pub struct Field<'a> {
+pub struct NamedArray<'a> {
     pub name: Cow<'static, str>,
-    pub data: FieldData<'a>,
+    pub data: ArrayData<'a>,
 }
 
-impl<'a> Field<'a> {
+impl<'a> NamedArray<'a> {
     pub fn real(name: impl Into<Cow<'static, str>>, values: CowArray<'a, f64, IxDyn>) -> Self {
-        Self { name: name.into(), data: FieldData::Real(values) }
+        Self { name: name.into(), data: ArrayData::Real(values) }
     }
 
     pub fn real32(name: impl Into<Cow<'static, str>>, values: CowArray<'a, f32, IxDyn>) -> Self {
-        Self { name: name.into(), data: FieldData::Real32(values) }
+        Self { name: name.into(), data: ArrayData::Real32(values) }
     }
 
     pub fn vector(name: impl Into<Cow<'static, str>>, values: &'a [f64]) -> Self {
@@ -42,35 +42,35 @@ impl<'a> Field<'a> {
     }
 
     pub fn truth(name: impl Into<Cow<'static, str>>, values: CowArray<'a, bool, IxDyn>) -> Self {
-        Self { name: name.into(), data: FieldData::Truth(values) }
+        Self { name: name.into(), data: ArrayData::Truth(values) }
     }
 
     /// One text.
     pub fn text(name: impl Into<Cow<'static, str>>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), data: FieldData::Text(ndarray::arr0(text.into()).into_dyn()) }
+        Self { name: name.into(), data: ArrayData::Text(ndarray::arr0(text.into()).into_dyn()) }
     }
 
     /// A list of texts, such as the labels of bands.
     pub fn texts(name: impl Into<Cow<'static, str>>, texts: &[String]) -> Self {
         let texts = ndarray::Array1::from(texts.to_vec());
-        Self { name: name.into(), data: FieldData::Text(texts.into_dyn()) }
+        Self { name: name.into(), data: ArrayData::Text(texts.into_dyn()) }
     }
 
     pub fn shape(&self) -> &[usize] {
         match &self.data {
-            FieldData::Real(values) => values.shape(),
-            FieldData::Real32(values) => values.shape(),
-            FieldData::Whole(values) => values.shape(),
-            FieldData::Byte(values) => values.shape(),
-            FieldData::Truth(values) => values.shape(),
-            FieldData::Text(texts) => texts.shape(),
+            ArrayData::Real(values) => values.shape(),
+            ArrayData::Real32(values) => values.shape(),
+            ArrayData::Whole(values) => values.shape(),
+            ArrayData::Byte(values) => values.shape(),
+            ArrayData::Truth(values) => values.shape(),
+            ArrayData::Text(texts) => texts.shape(),
         }
     }
 
     /// Characters of the longest text, 1 at least; 1 for numbers.
     pub(crate) fn width(&self) -> usize {
         match &self.data {
-            FieldData::Text(texts) => {
+            ArrayData::Text(texts) => {
                 texts.iter().map(|text| text.chars().count()).max().unwrap_or(0).max(1)
             }
             _ => 1,

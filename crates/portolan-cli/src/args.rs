@@ -6,7 +6,8 @@ pub mod parse;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use portolan::Emitters;
+use portolan::simulate::Scenario;
+use portolan::{Emitters, Grid};
 use portolan_io::{ReadOptions, Unit};
 
 pub use bound::{BoundArgs, NetworkTerm};
@@ -83,15 +84,9 @@ pub enum Psd {
     Sinc,
 }
 
+/// What is simulated.
 #[derive(Args)]
-#[command(allow_negative_numbers = true)]
-pub struct SimulateArgs {
-    /// Where to write the map (.npz, .mat, .csv)
-    #[arg(short, long)]
-    pub output: PathBuf,
-    /// Rows x columns
-    #[arg(long, default_value = "64x64", value_parser = parse::grid)]
-    pub grid: (usize, usize),
+pub struct SceneArgs {
     /// Number of frequency bands
     #[arg(long, default_value_t = 64)]
     pub bands: usize,
@@ -104,6 +99,32 @@ pub struct SimulateArgs {
     /// Decorrelation distance of the shadowing in metres
     #[arg(long, default_value_t = 90.0)]
     pub decorrelation: f64,
+}
+
+impl SceneArgs {
+    pub fn scenario(&self, grid: Grid, seed: u64) -> Scenario {
+        Scenario {
+            bands: self.bands,
+            emitters: self.emitters,
+            shadow_db: self.shadow_db,
+            decorrelation_m: self.decorrelation,
+            seed,
+            ..Scenario::new(grid)
+        }
+    }
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct SimulateArgs {
+    /// Where to write the map (.npz, .mat, .csv)
+    #[arg(short, long)]
+    pub output: PathBuf,
+    /// Rows x columns
+    #[arg(long, default_value = "64x64", value_parser = parse::grid)]
+    pub grid: (usize, usize),
+    #[command(flatten)]
+    pub scene: SceneArgs,
     /// Shape of the transmitters' spectra
     #[arg(long, value_enum, default_value = "gaussian")]
     pub psd: Psd,
@@ -119,6 +140,17 @@ pub struct SimulateArgs {
     /// Replace an existing output
     #[arg(long)]
     pub force: bool,
+}
+
+/// What is wrong with readings.
+#[derive(Args)]
+pub struct FlawArgs {
+    /// Additive white noise at this signal-to-noise ratio
+    #[arg(long)]
+    pub snr_db: Option<f64>,
+    /// Leave out this share of single readings, at random
+    #[arg(long, value_name = "SHARE")]
+    pub gaps: Option<f64>,
 }
 
 #[derive(Args)]
@@ -147,12 +179,8 @@ pub struct SenseArgs {
     /// With --path: one reading every so many cells
     #[arg(long, requires = "path", default_value_t = 1)]
     pub every: usize,
-    /// Additive white noise at this signal-to-noise ratio
-    #[arg(long)]
-    pub snr_db: Option<f64>,
-    /// Leave out this share of single readings, at random
-    #[arg(long, value_name = "SHARE")]
-    pub gaps: Option<f64>,
+    #[command(flatten)]
+    pub flaws: FlawArgs,
     /// Report levels of a quantiser with 1 to 8 bits instead of power
     #[arg(long)]
     pub bits: Option<u32>,
@@ -402,30 +430,16 @@ pub struct StudyArgs {
     /// Rows x columns; of a city the cells in its middle
     #[arg(long, value_parser = parse::grid)]
     pub grid: Option<(usize, usize)>,
-    /// Number of frequency bands
-    #[arg(long, default_value_t = 64)]
-    pub bands: usize,
-    /// Number of transmitters
-    #[arg(long, default_value_t = 4)]
-    pub emitters: usize,
-    /// Standard deviation of the shadowing in dB
-    #[arg(long, default_value_t = 6.0)]
-    pub shadow_db: f64,
-    /// Decorrelation distance of the shadowing in metres
-    #[arg(long, default_value_t = 90.0)]
-    pub decorrelation: f64,
+    #[command(flatten)]
+    pub scene: SceneArgs,
     /// Share of the cells that are sensors [default: 0.1; a city: 0.05]
     #[arg(long, conflicts_with = "sensors")]
     pub fraction: Option<f64>,
     /// Number of sensors; several are several tables
     #[arg(long, value_delimiter = ',')]
     pub sensors: Option<Vec<usize>>,
-    /// Additive white noise at this signal-to-noise ratio
-    #[arg(long)]
-    pub snr_db: Option<f64>,
-    /// Leave out this share of single readings, at random
-    #[arg(long, value_name = "SHARE")]
-    pub gaps: Option<f64>,
+    #[command(flatten)]
+    pub flaws: FlawArgs,
     /// Report levels of a quantiser with 1 to 8 bits instead of power (3: the authors' edges)
     #[arg(long)]
     pub bits: Option<u32>,

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use ndarray::{ArrayD, IxDyn};
 use portolan::Model;
 use portolan::model::{Archive, Stored};
 
@@ -16,12 +15,6 @@ use crate::store::Store;
 
 /// The array by which a model is known.
 const MARK: &str = "portolan_model";
-
-/// An array that only models drawn on a grid have.
-const DRAWN: &str = "fit_floor";
-
-/// What a decoder takes for each cell: 64 channels.
-const BYTES_PER_CELL: u64 = 64 * 8;
 
 /// True where the arrays are a model.
 pub(crate) fn is_model(store: &dyn Store) -> bool {
@@ -73,34 +66,16 @@ pub(crate) fn read(store: &mut dyn Store) -> Check<Model> {
     for index in 0..store.entries().len() {
         let (name, kind) =
             (store.entries()[index].name.clone(), store.entries()[index].kind.clone());
-        let shape = store.entries()[index].shape.clone();
         let letters = kind.trim_start_matches(['<', '>', '|', '=']);
         let stored = match letters.chars().next() {
             Some('U') => Stored::Text(store.load_text(index)?),
             Some('i' | 'u') => Stored::Whole(store.load(index)?.mapv(|v| v as i64)),
             _ if letters == "f4" => Stored::Single(store.load(index)?.mapv(|v| v as f32)),
-            _ => Stored::Real(reshaped(store.load(index)?, &shape)),
+            _ => Stored::Real(store.load(index)?),
         };
         entries.push((name, stored));
     }
-    check_drawing(&entries)?;
-    Model::from_archive(&Archive::new(entries)).map_err(|error| Problem::new(error.to_string()))
-}
-
-/// Methods that live on a grid draw on it while they are read: a grid that is only claimed must
-/// not take the memory.
-fn check_drawing(entries: &[(String, Stored)]) -> Check<()> {
-    let find = |wanted: &str| entries.iter().find(|(name, _)| name == wanted).map(|(_, s)| s);
-    let (Some(Stored::Whole(sides)), Some(_)) = (find("grid"), find(DRAWN)) else {
-        return Ok(());
-    };
-    let bytes = sides.iter().fold(BYTES_PER_CELL, |bytes, side| {
-        bytes.saturating_mul(u64::try_from(*side).unwrap_or(u64::MAX))
-    });
-    memory::check("the drawing on the model's grid", bytes, "fit it on a smaller grid")
-}
-
-fn reshaped(array: ArrayD<f64>, shape: &[usize]) -> ArrayD<f64> {
-    let whole = array.clone().into_shape_with_order(IxDyn(shape));
-    whole.unwrap_or(array)
+    let free = memory::available().unwrap_or(u64::MAX);
+    Model::from_archive_within(&Archive::new(entries), free)
+        .map_err(|error| Problem::new(error.to_string()))
 }

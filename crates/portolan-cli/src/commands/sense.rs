@@ -27,8 +27,8 @@ pub fn run(args: &SenseArgs) -> Result<(), Failure> {
     }
     let sensing = Sensing {
         layout,
-        snr_db: args.snr_db,
-        gaps: args.gaps.unwrap_or(0.0),
+        snr_db: args.flaws.snr_db,
+        gaps: args.flaws.gaps.unwrap_or(0.0),
         quantising,
         seed: args.seed,
     };

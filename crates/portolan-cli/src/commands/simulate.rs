@@ -12,18 +12,12 @@ use crate::watch::{check_interrupt, watched};
 
 pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
     check_target(&args.output, args.force)?;
-    let scenario = Scenario {
-        grid: Grid::new(args.grid.0, args.grid.1, args.cell_m)?,
-        bands: args.bands,
-        emitters: args.emitters,
-        shadow_db: args.shadow_db,
-        decorrelation_m: args.decorrelation,
-        psd: match args.psd {
-            Psd::Gaussian => PsdShape::Gaussian,
-            Psd::Sinc => PsdShape::Sinc,
-        },
-        seed: args.seed,
+    let psd = match args.psd {
+        Psd::Gaussian => PsdShape::Gaussian,
+        Psd::Sinc => PsdShape::Sinc,
     };
+    let grid = Grid::new(args.grid.0, args.grid.1, args.cell_m)?;
+    let scenario = Scenario { psd, ..args.scene.scenario(grid, args.seed) };
     check_memory(args)?;
     let truth = watched("simulating", |_| simulate(&scenario))?;
     check_interrupt()?;
@@ -34,8 +28,8 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
         args.output.display(),
         args.grid.0,
         args.grid.1,
-        args.bands,
-        args.emitters
+        args.scene.bands,
+        args.scene.emitters
     ));
     Ok(())
 }
@@ -43,12 +37,12 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
 /// Refuses a map whose SLFs alone do not fit the memory.
 fn check_memory(args: &SimulateArgs) -> Result<(), Failure> {
     let (rows, cols) = args.grid;
-    let sides = [rows, cols, args.emitters].map(|side| side as u64);
+    let sides = [rows, cols, args.scene.emitters].map(|side| side as u64);
     let bytes = sides.into_iter().fold(8, u64::saturating_mul);
     match free_memory() {
         Some(free) if bytes > free => Err(Failure::input(format!(
             "{rows} x {cols} cells and {} emitters take {:.1} GB of memory, {:.1} GB are free",
-            args.emitters,
+            args.scene.emitters,
             bytes as f64 / 1e9,
             free as f64 / 1e9
         ))),

@@ -8,7 +8,7 @@ use std::time::Instant;
 use portolan::quantiser::AUTHORS_EDGES;
 use portolan::score::{coverage_unmeasured, score};
 use portolan::sense::{Quantising, Sensing, SensorLayout, sense};
-use portolan::simulate::{Scenario, simulate};
+use portolan::simulate::simulate;
 use portolan::{Context, Emitters, Grid, Model, RadioMap, Readings};
 use serde_json::{Value, json};
 
@@ -95,18 +95,11 @@ fn gather(
     let total = args.maps as usize * calls.len();
     counted("study", |tell, go_on| {
         for seed in args.seed..args.seed + args.maps {
-            let truth = simulate(&Scenario {
-                bands: args.bands,
-                emitters: args.emitters,
-                shadow_db: args.shadow_db,
-                decorrelation_m: args.decorrelation,
-                seed,
-                ..Scenario::new(grid)
-            })?;
+            let truth = simulate(&args.scene.scenario(grid, seed))?;
             let sensing = Sensing {
                 layout: layout.clone(),
-                snr_db: args.snr_db,
-                gaps: args.gaps.unwrap_or(0.0),
+                snr_db: args.flaws.snr_db,
+                gaps: args.flaws.gaps.unwrap_or(0.0),
                 quantising: quantising.clone(),
                 seed,
             };
@@ -137,9 +130,9 @@ fn one(
     let mut call = call.clone();
     // The oracle also knows the law of the shadowing.
     if call.name == "oracle" && call.settings.is_empty() {
-        call.settings.push(("decorrelation".into(), args.decorrelation.to_string()));
+        call.settings.push(("decorrelation".into(), args.scene.decorrelation.to_string()));
     }
-    let emitters = args.assumed.unwrap_or(Emitters::Count(args.emitters));
+    let emitters = args.assumed.unwrap_or(Emitters::Count(args.scene.emitters));
     let context = Context { emitters, seed, truth: Some(truth), ..Context::default() };
     let silent = portolan::Progress::silent();
     let method = call.build()?;
@@ -155,7 +148,7 @@ fn one(
         rmse_db: score.rmse_db,
         coverage: coverage_unmeasured(&map, truth, score.offset, &measured).unwrap_or(f64::NAN),
         seconds,
-        counted: found.map_or(f64::NAN, |n| f64::from(u8::from(n as usize == args.emitters))),
+        counted: found.map_or(f64::NAN, |n| f64::from(u8::from(n as usize == args.scene.emitters))),
     };
     Ok((figures, misplaced(truth, &model)))
 }

@@ -1,8 +1,9 @@
 //! Inverse distance weighting (Shepard 1968): a mean of the nearest readings, weighted by
 //! distance to a negative power.
 
-use super::bands::{DOMAIN_OPTIONS, Domain, Group};
-use super::interpolated::{self, Interpolated};
+use super::bands::{DOMAIN_OPTIONS, Domain};
+use super::interpolated::Interpolated;
+use super::weighted_mean::{Near, WeightedMean};
 use super::{Context, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Neighbours;
@@ -55,55 +56,31 @@ impl Method for Idw {
         _context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
-        let surface = Surface { power: self.power, neighbours: self.neighbours };
-        Interpolated::fit(surface, self.domain, readings, progress)
+        Interpolated::fit(*self, self.domain, readings, progress)
     }
 }
 
-pub(super) struct Surface {
-    power: f64,
-    neighbours: usize,
-}
-
-impl interpolated::Surface for Surface {
-    type State = Neighbours;
+impl WeightedMean for Idw {
+    type Index = Neighbours;
 
     const KIND: &'static str = KIND;
 
-    fn prepare(&self, group: &Group) -> Result<Neighbours, EstimateError> {
-        Ok(Neighbours::new(&group.sites))
+    fn index(sites: &[Site]) -> Neighbours {
+        Neighbours::new(sites)
     }
 
-    fn evaluate(
-        &self,
-        index: &Neighbours,
-        group: &Group,
-        _near: Option<&[usize]>,
-        at: &[Site],
-        out: &mut [f64],
-    ) -> Result<(), EstimateError> {
-        let mut found = Vec::new();
-        let mut weights = Vec::new();
-        for (site, spectrum) in at.iter().zip(out.chunks_mut(group.bands.len())) {
-            index.nearest(*site, self.neighbours, &mut found);
-            let nearest = group.sites[found[0].1].squared_m2(*site);
-            weights.clear();
-            if nearest == 0.0 {
-                found.truncate(1);
-                weights.push(1.0);
-            } else {
-                // Relative to the nearest: distances to a power may overflow.
-                let ratio = |s: usize| group.sites[s].squared_m2(*site) / nearest;
-                weights.extend(found.iter().map(|f| ratio(f.1).powf(-0.5 * self.power)));
-            }
-            let total: f64 = weights.iter().sum();
-            for (&(_, sensor), weight) in found.iter().zip(&weights) {
-                let share = weight / total;
-                let values = group.values.row(sensor);
-                spectrum.iter_mut().zip(values).for_each(|(s, v)| *s += share * v);
-            }
+    fn weigh(&self, index: &Neighbours, sites: &[Site], at: Site, near: &mut Near) {
+        let Near { found, weights } = near;
+        index.nearest(at, self.neighbours, found);
+        let nearest = sites[found[0].1].squared_m2(at);
+        if nearest == 0.0 {
+            return weights.push((found[0].1, 1.0));
         }
-        Ok(())
+        // Relative to the nearest: distances to a power may overflow.
+        let ratio = |s: usize| sites[s].squared_m2(at) / nearest;
+        weights.extend(found.iter().map(|f| (f.1, ratio(f.1).powf(-0.5 * self.power))));
+        let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
+        weights.iter_mut().for_each(|(_, weight)| *weight /= total);
     }
 
     fn save(&self, archive: &mut Archive) {
@@ -112,9 +89,7 @@ impl interpolated::Surface for Surface {
     }
 
     fn load(archive: &Archive) -> Result<Self, EstimateError> {
-        Ok(Self {
-            power: archive.number("power")?,
-            neighbours: archive.count("neighbours")?.max(1),
-        })
+        let neighbours = archive.count("neighbours")?.max(1);
+        Ok(Self { power: archive.number("power")?, neighbours, ..Self::default() })
     }
 }

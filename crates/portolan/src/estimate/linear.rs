@@ -2,8 +2,9 @@
 
 use delaunator::{EMPTY, Point, triangulate};
 
-use super::bands::{DOMAIN_OPTIONS, Domain, Group};
-use super::interpolated::{self, Interpolated};
+use super::bands::{DOMAIN_OPTIONS, Domain};
+use super::interpolated::Interpolated;
+use super::weighted_mean::{Near, WeightedMean};
 use super::{Context, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Neighbours;
@@ -33,11 +34,9 @@ impl Method for Linear {
         _context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
-        Interpolated::fit(Surface, self.domain, readings, progress)
+        Interpolated::fit(*self, self.domain, readings, progress)
     }
 }
-
-pub(super) struct Surface;
 
 /// Triangles over the sensors of a group.
 pub(super) struct Mesh {
@@ -117,23 +116,15 @@ impl Mesh {
         [(x(around.low), x(around.high)), (y(around.low), y(around.high))]
     }
 
-    /// Three sensors and their shares at a place.
-    fn corners(
-        &self,
-        sites: &[Site],
-        at: Site,
-        found: &mut Vec<(f64, usize)>,
-    ) -> [(usize, f64); 3] {
+    /// Three sensors and their shares at a place; None outside the hull.
+    fn corners(&self, sites: &[Site], at: Site) -> Option<[(usize, f64); 3]> {
         let low = self.region.low;
         let square = self.square(at.x_m - low.x_m) * self.across + self.square(at.y_m - low.y_m);
         let near = &self.overlapping[self.start[square]..self.start[square + 1]];
-        for &t in near {
-            if let Some(shares) = shares(self.triangles[t].map(|s| sites[s]), at) {
-                return [0, 1, 2].map(|i| (self.triangles[t][i], shares[i]));
-            }
-        }
-        self.index.nearest(at, 1, found);
-        [(found[0].1, 1.0), (found[0].1, 0.0), (found[0].1, 0.0)]
+        near.iter().find_map(|&t| {
+            let shares = shares(self.triangles[t].map(|s| sites[s]), at)?;
+            Some([0, 1, 2].map(|i| (self.triangles[t][i], shares[i])))
+        })
     }
 }
 
@@ -151,36 +142,26 @@ fn shares([a, b, c]: [Site; 3], at: Site) -> Option<[f64; 3]> {
     (share_a.min(share_b).min(share_c) >= -1e-9).then_some([share_a, share_b, share_c])
 }
 
-impl interpolated::Surface for Surface {
-    type State = Mesh;
+impl WeightedMean for Linear {
+    type Index = Mesh;
 
     const KIND: &'static str = KIND;
 
-    fn prepare(&self, group: &Group) -> Result<Mesh, EstimateError> {
-        Ok(Mesh::new(&group.sites))
+    fn index(sites: &[Site]) -> Mesh {
+        Mesh::new(sites)
     }
 
-    fn evaluate(
-        &self,
-        mesh: &Mesh,
-        group: &Group,
-        _near: Option<&[usize]>,
-        at: &[Site],
-        out: &mut [f64],
-    ) -> Result<(), EstimateError> {
-        let mut found = Vec::new();
-        for (site, spectrum) in at.iter().zip(out.chunks_mut(group.bands.len())) {
-            for (sensor, share) in mesh.corners(&group.sites, *site, &mut found) {
-                let values = group.values.row(sensor);
-                spectrum.iter_mut().zip(values).for_each(|(s, v)| *s += share * v);
+    fn weigh(&self, mesh: &Mesh, sites: &[Site], at: Site, near: &mut Near) {
+        match mesh.corners(sites, at) {
+            Some(corners) => near.weights.extend(corners),
+            None => {
+                mesh.index.nearest(at, 1, &mut near.found);
+                near.weights.push((near.found[0].1, 1.0));
             }
         }
-        Ok(())
     }
 
-    fn save(&self, _archive: &mut Archive) {}
-
     fn load(_archive: &Archive) -> Result<Self, EstimateError> {
-        Ok(Self)
+        Ok(Self::default())
     }
 }

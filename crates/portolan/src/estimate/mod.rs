@@ -21,6 +21,7 @@ mod register;
 mod thin_plate;
 mod unn;
 mod validate;
+mod weighted_mean;
 
 pub use auto::Auto;
 pub use bands::Domain;

@@ -226,6 +226,11 @@ impl Drawing for DecodedBands {
         KIND
     }
 
+    /// Beside the channels every band in single and in double precision.
+    fn bytes_per_cell(&self) -> u64 {
+        64 * 8 + 12 * self.shape.outputs as u64
+    }
+
     fn draw(&self, grid: Grid) -> Result<DrawnGrid, EstimateError> {
         let decoder = Decoder::new(&self.shape, grid.rows(), grid.cols(), 1)?;
         if self.params.len() != decoder.parameters() || self.latent.len() != decoder.latent_len() {

@@ -1,7 +1,8 @@
 //! Every place takes the reading of its nearest sensor.
 
-use super::bands::{DOMAIN_OPTIONS, Domain, Group};
-use super::interpolated::{self, Interpolated};
+use super::bands::{DOMAIN_OPTIONS, Domain};
+use super::interpolated::Interpolated;
+use super::weighted_mean::{Near, WeightedMean};
 use super::{Context, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Neighbours;
@@ -31,41 +32,25 @@ impl Method for Nearest {
         _context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
-        Interpolated::fit(Surface, self.domain, readings, progress)
+        Interpolated::fit(*self, self.domain, readings, progress)
     }
 }
 
-pub(super) struct Surface;
-
-impl interpolated::Surface for Surface {
-    type State = Neighbours;
+impl WeightedMean for Nearest {
+    type Index = Neighbours;
 
     const KIND: &'static str = KIND;
 
-    fn prepare(&self, group: &Group) -> Result<Neighbours, EstimateError> {
-        Ok(Neighbours::new(&group.sites))
+    fn index(sites: &[Site]) -> Neighbours {
+        Neighbours::new(sites)
     }
 
-    fn evaluate(
-        &self,
-        index: &Neighbours,
-        group: &Group,
-        _near: Option<&[usize]>,
-        at: &[Site],
-        out: &mut [f64],
-    ) -> Result<(), EstimateError> {
-        let mut found = Vec::new();
-        for (site, spectrum) in at.iter().zip(out.chunks_mut(group.bands.len())) {
-            index.nearest(*site, 1, &mut found);
-            let values = group.values.row(found[0].1);
-            spectrum.iter_mut().zip(values).for_each(|(s, v)| *s = *v);
-        }
-        Ok(())
+    fn weigh(&self, index: &Neighbours, _sites: &[Site], at: Site, near: &mut Near) {
+        index.nearest(at, 1, &mut near.found);
+        near.weights.push((near.found[0].1, 1.0));
     }
-
-    fn save(&self, _archive: &mut Archive) {}
 
     fn load(_archive: &Archive) -> Result<Self, EstimateError> {
-        Ok(Self)
+        Ok(Self::default())
     }
 }

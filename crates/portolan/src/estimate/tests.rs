@@ -522,6 +522,25 @@ fn a_model_that_claims_a_trillion_bands_is_refused() {
     }
 }
 
+/// Models on a grid draw on it while they are read: a claimed grid must not take the memory.
+#[test]
+fn a_model_that_claims_a_grid_beyond_memory_is_refused() {
+    use crate::model::{Archive, Stored};
+    let archive = fitted("btd", &survey(30)).to_archive();
+    let refusal = |archive: &Archive, free_bytes| {
+        Model::from_archive_within(archive, free_bytes).err().map(|e| e.to_string())
+    };
+    assert_eq!(refusal(&archive, 1 << 30), None);
+    let error = refusal(&archive, 1000).expect("a drawing takes more than that");
+    assert!(error.contains("fit it on a smaller grid"), "{error}");
+    let claims = archive.entries().map(|(name, stored)| match name {
+        "grid" => (name.into(), Stored::Whole(ndarray::arr1(&[1 << 30, 1 << 30]).into_dyn())),
+        _ => (name.into(), stored.clone()),
+    });
+    let error = refusal(&Archive::new(claims), u64::MAX).expect("nobody has so much memory");
+    assert!(error.contains("1073741824 x 1073741824 cells"), "{error}");
+}
+
 #[test]
 fn places_that_are_not_finite_are_refused() {
     let model = fitted("idw", &survey(10));

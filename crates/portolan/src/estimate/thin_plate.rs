@@ -5,7 +5,7 @@ use faer::Mat;
 use ndarray::Array2;
 
 use super::bands::{DOMAIN_OPTIONS, Domain, Group};
-use super::interpolated::{self, Cut, Interpolated, cut_by_neighbours, local_note};
+use super::interpolated::{self, Cut, Interpolated, Surface, cut_by_neighbours, local_note};
 use super::{Context, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Neighbours;
@@ -60,20 +60,14 @@ impl Method for ThinPlate {
         _context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
-        let surface = Surface { smoothing: self.smoothing, neighbours: self.neighbours };
-        let local = surface.neighbours(readings.sensors());
-        let mut model = Interpolated::fit(surface, self.domain, readings, progress)?;
+        let local = self.neighbours(readings.sensors());
+        let mut model = Interpolated::fit(*self, self.domain, readings, progress)?;
         model.report_mut().notes.extend(local.map(local_note));
         Ok(model)
     }
 }
 
-pub(super) struct Surface {
-    smoothing: f64,
-    neighbours: Option<usize>,
-}
-
-impl Surface {
+impl ThinPlate {
     fn neighbours(&self, sensors: usize) -> Option<usize> {
         let usual = (sensors > MOST_TOGETHER).then_some(NEIGHBOURS);
         self.neighbours.or(usual).filter(|n| *n < sensors)
@@ -85,7 +79,7 @@ pub(super) enum Fitted {
     Local { index: Neighbours, count: usize },
 }
 
-impl interpolated::Surface for Surface {
+impl Surface for ThinPlate {
     type State = Fitted;
 
     const KIND: &'static str = KIND;
@@ -138,6 +132,7 @@ impl interpolated::Surface for Surface {
         Ok(Self {
             smoothing: archive.number("smoothing")?,
             neighbours: archive.whole("neighbours")?.first().copied(),
+            ..Self::default()
         })
     }
 }
@@ -307,11 +302,10 @@ mod tests {
 
     #[test]
     fn leaving_a_sensor_out_equals_a_spline_without_it() {
-        use super::interpolated::Surface as _;
         let sites: Vec<Site> =
             (0..14).map(|i| Site::new(f64::from(i * i % 17), f64::from(i) + 0.3)).collect();
         let values = Array2::from_shape_fn((14, 1), |(i, _)| (i * 7 % 5) as f64 - 0.4 * i as f64);
-        let surface = Surface { smoothing: 0.0, neighbours: None };
+        let surface = ThinPlate::default();
         let all = group(sites.clone(), values.clone());
         let got = surface.leave_one_out(&surface.prepare(&all).unwrap(), &all).unwrap();
         for out in 0..14 {

@@ -1,6 +1,6 @@
 //! Models as named arrays and back.
 
-use super::{Archive, Candidate, Model, ModelEmitter, Report, damaged};
+use super::{Archive, Candidate, Model, ModelEmitter, Report, Room, damaged};
 use crate::error::{EstimateError, InputError};
 use crate::findings::Exponent;
 use crate::grid::Grid;
@@ -76,6 +76,12 @@ impl Model {
 
     /// The model behind what [`Model::to_archive`] gave.
     pub fn from_archive(archive: &Archive) -> Result<Self, EstimateError> {
+        Self::from_archive_within(archive, u64::MAX)
+    }
+
+    /// The same, where a model that takes more than `free_bytes` of memory is refused. Methods that
+    /// live on a grid draw on it while they are read, and a damaged archive may claim any grid.
+    pub fn from_archive_within(archive: &Archive, free_bytes: u64) -> Result<Self, EstimateError> {
         if !archive.is_model() {
             return Err(InputError::Request("these arrays are not a model".into()).into());
         }
@@ -115,7 +121,7 @@ impl Model {
             loudest: archive.number("loudest")?,
             report: Report::load(archive)?,
             emitters: load_emitters(archive, bands)?,
-            predictor: crate::estimate::load(kind, &own, grid, bands)?,
+            predictor: crate::estimate::load(kind, &own, bands, Room { grid, free_bytes })?,
         })
     }
 }

@@ -3,7 +3,7 @@
 use ndarray::{Array2, Array3};
 
 use super::{Archive, FactoredDrawing, Prediction, Predictor};
-use crate::error::EstimateError;
+use crate::error::{EstimateError, InputError};
 use crate::grid::Grid;
 use crate::map::{Factors, RadioMap};
 use crate::progress::Progress;
@@ -15,6 +15,11 @@ pub(crate) trait Drawing: Send + Sync {
     /// The name under which it is written.
     fn kind(&self) -> &'static str;
 
+    /// Bytes that drawing takes for each cell; a decoder has 64 channels.
+    fn bytes_per_cell(&self) -> u64 {
+        64 * 8
+    }
+
     fn draw(&self, grid: Grid) -> Result<DrawnGrid, EstimateError>;
 
     fn save(&self, archive: &mut Archive);
@@ -24,6 +29,39 @@ pub(crate) trait Drawing: Send + Sync {
 pub(crate) enum DrawnGrid {
     Factored(Factors),
     Dense(Array3<f64>),
+}
+
+/// Where a model that is read may draw.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    pub grid: Option<Grid>,
+    pub free_bytes: u64,
+}
+
+impl Room {
+    /// The grid, where the memory to draw on it can be had: a grid that is only claimed must not
+    /// take it.
+    fn grid(self, bytes_per_cell: u64) -> Result<Grid, InputError> {
+        let grid = self.grid.ok_or_else(|| super::damaged("grid", "is missing"))?;
+        let (rows, cols) = (grid.rows(), grid.cols());
+        let bytes = (rows as u64).saturating_mul(cols as u64).saturating_mul(bytes_per_cell);
+        if bytes <= self.free_bytes && can_be_had(bytes) {
+            return Ok(grid);
+        }
+        Err(InputError::Request(format!(
+            "drawing on the model's grid of {rows} x {cols} cells takes {:.3} GB, more memory than \
+             is free: fit it on a smaller grid",
+            bytes as f64 / 1e9
+        )))
+    }
+}
+
+fn can_be_had(bytes: u64) -> bool {
+    let mut room: Vec<u8> = Vec::new();
+    let had = usize::try_from(bytes).is_ok_and(|bytes| room.try_reserve_exact(bytes).is_ok());
+    // Otherwise the request may be optimised away.
+    std::hint::black_box(&room);
+    had
 }
 
 /// A drawing on its grid.
@@ -57,10 +95,10 @@ impl Gridded {
     /// Reads what [`Predictor::save`] wrote; `drawing` is what the method saved itself.
     pub fn load(
         archive: &Archive,
-        grid: Option<Grid>,
+        room: Room,
         drawing: impl Drawing + 'static,
     ) -> Result<Self, EstimateError> {
-        let grid = grid.ok_or_else(|| super::damaged("grid", "is missing"))?;
+        let grid = room.grid(drawing.bytes_per_cell())?;
         Self::new(grid, archive.number("floor")?, drawing)
     }
 }

@@ -12,7 +12,7 @@ pub(crate) use archive::damaged;
 pub use archive::{Archive, Stored};
 pub use emitters::ModelEmitter;
 pub(crate) use emitters::power_shares;
-pub(crate) use gridded::{Drawing, DrawnGrid, Gridded};
+pub(crate) use gridded::{Drawing, DrawnGrid, Gridded, Room};
 pub use prediction::Prediction;
 pub use report::{Candidate, Report};
 

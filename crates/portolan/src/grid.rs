@@ -175,6 +175,24 @@ impl Grid {
     }
 }
 
+/// A grid over a region: cells of 1 m, or of a round number of metres that makes at most 256 of
+/// them along the longer side.
+pub(crate) fn default_grid(region: Region) -> Result<Grid, InputError> {
+    let longest = region.width_m().max(region.height_m());
+    let sizes = (0..30).flat_map(|decade| [1.0, 2.0, 5.0].map(|f| f * 10f64.powi(decade)));
+    // A desk is measured in centimetres, a country in kilometres.
+    let cell_m = if longest < 8.0 && longest > 0.0 {
+        longest / 64.0
+    } else if longest <= 512.0 {
+        1.0
+    } else {
+        sizes.into_iter().find(|cell| longest <= 256.0 * cell).unwrap_or(longest / 256.0)
+    };
+    let snap = |x: f64| (x / cell_m).floor() * cell_m;
+    let low = Site::new(snap(region.low.x_m), snap(region.low.y_m));
+    Grid::covering(Region { low, ..region }, cell_m)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

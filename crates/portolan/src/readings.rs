@@ -1,17 +1,22 @@
 //! What the sensors report: a spectrum at each of a few places, in power or in quantised levels,
 //! with what is known about each entry.
 
+mod attached;
+mod checks;
 mod repeats;
 
 use ndarray::{Array2, Axis};
 
 use crate::error::InputError;
-use crate::grid::{Cell, Grid};
+use crate::grid::{Cell, Grid, default_grid};
 use crate::labels::BandLabels;
-use crate::link::{DB_PER_LN, Link, noise_floor, quiet_offset};
+use crate::link::{Link, noise_floor, quiet_offset};
 use crate::quantiser::{MISSING_LEVEL, Quantiser};
 use crate::scale::Scale;
 use crate::site::{Region, Site};
+
+pub(crate) use checks::check_sites;
+use checks::{check_bands, check_levels, check_power};
 
 /// The values of a set of readings, sensors x bands.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,9 +51,6 @@ impl Values {
         }
     }
 }
-
-/// A share of the heard readings above which a floor cannot lie.
-const MOST_BELOW_FLOOR: f64 = 0.05;
 
 /// Readings of at least two sensors, checked when they are made: places are finite and differ,
 /// values are usable, every band is heard by someone.
@@ -142,125 +144,6 @@ impl Readings {
             noise_db: None,
             time_s: None,
         })
-    }
-
-    /// Attaches frequencies and names of the bands.
-    pub fn with_labels(mut self, labels: BandLabels) -> Result<Self, InputError> {
-        let (freq_hz, names) = (labels.freq_hz().map(<[f64]>::to_vec), labels.names());
-        self.labels = BandLabels::new(freq_hz, names.map(<[String]>::to_vec), self.bands())?;
-        Ok(self)
-    }
-
-    /// Attaches the grid of the survey area; sensors need not stand on its cells' centres.
-    pub fn with_grid(mut self, grid: Option<Grid>) -> Result<Self, InputError> {
-        if let Some(grid) = grid {
-            self.check_on(grid)?;
-        }
-        self.grid = grid;
-        Ok(self)
-    }
-
-    /// Marks entries that were listened for and not heard; `floor` is the power below which a
-    /// band is not heard, for each band. Marked entries must be gaps among the values.
-    pub fn with_not_heard(
-        mut self,
-        entries: Array2<bool>,
-        floor: Vec<f64>,
-    ) -> Result<Self, InputError> {
-        let (sensors, bands) = self.values.dim();
-        if entries.dim() != (sensors, bands) || floor.len() != bands {
-            let found = entries.shape().to_vec();
-            let expected = vec![sensors, bands];
-            return Err(InputError::Shape { what: "not_heard", found, expected });
-        }
-        let Values::Power(power) = &self.values else {
-            return Err(InputError::Request("levels cannot be marked as not heard".into()));
-        };
-        for (band, &floor) in floor.iter().enumerate() {
-            if !(floor.is_finite() && floor > 0.0) {
-                return Err(InputError::Request(format!(
-                    "the floor of band {band} is a power of {floor}: it must be positive"
-                )));
-            }
-            let heard = power.column(band).iter().filter(|x| !x.is_nan()).count();
-            let above = power.column(band).iter().filter(|x| **x < floor).count();
-            if above as f64 > MOST_BELOW_FLOOR * heard as f64 {
-                let floor = DB_PER_LN * floor.ln();
-                return Err(InputError::Floor { band, floor, above, heard });
-            }
-        }
-        let wrong = |(at, silent): (_, &bool)| (*silent && !power[at].is_nan()).then_some(at);
-        if let Some((sensor, band)) = entries.indexed_iter().find_map(wrong) {
-            return Err(InputError::Request(format!(
-                "sensor {sensor}, band {band} has a reading and is marked as not heard"
-            )));
-        }
-        self.not_heard = Some(NotHeard { entries, floor });
-        Ok(self)
-    }
-
-    /// Says how often each entry was read (sensors x bands, 1 or more where there is a reading).
-    pub fn with_repeats(mut self, repeats: Option<Array2<f64>>) -> Result<Self, InputError> {
-        self.check_entries("number of readings", repeats.as_ref(), 1.0, "1 or more")?;
-        self.repeats = repeats;
-        Ok(self)
-    }
-
-    /// States the standard deviation of each entry in dB (sensors x bands, 0 or more).
-    pub fn with_noise_db(mut self, noise_db: Option<Array2<f64>>) -> Result<Self, InputError> {
-        self.check_entries("noise", noise_db.as_ref(), 0.0, "0 dB or more")?;
-        self.noise_db = noise_db;
-        Ok(self)
-    }
-
-    /// Says when each sensor was read, in seconds of one clock.
-    pub fn with_time_s(mut self, time_s: Option<Vec<f64>>) -> Result<Self, InputError> {
-        if let Some(time) = &time_s {
-            if time.len() != self.sensors() {
-                let (found, expected) = (vec![time.len()], vec![self.sensors()]);
-                return Err(InputError::Shape { what: "time_s", found, expected });
-            }
-            if let Some(sensor) = time.iter().position(|t| t.is_infinite()) {
-                let (value, expected) = (time[sensor], "finite, or NaN where unknown");
-                return Err(InputError::Entry { what: "time", sensor, band: 0, value, expected });
-            }
-        }
-        self.time_s = time_s;
-        Ok(self)
-    }
-
-    fn check_entries(
-        &self,
-        what: &'static str,
-        entries: Option<&Array2<f64>>,
-        least: f64,
-        expected: &'static str,
-    ) -> Result<(), InputError> {
-        let Some(entries) = entries else { return Ok(()) };
-        if entries.dim() != self.values.dim() {
-            let (sensors, bands) = self.values.dim();
-            let found = entries.shape().to_vec();
-            return Err(InputError::Shape { what, found, expected: vec![sensors, bands] });
-        }
-        let power = self.power();
-        for ((sensor, band), &value) in entries.indexed_iter() {
-            let there = !power[[sensor, band]].is_nan();
-            if there && !(value >= least && value.is_finite()) {
-                return Err(InputError::Entry { what, sensor, band, value, expected });
-            }
-        }
-        Ok(())
-    }
-
-    fn check_on(&self, grid: Grid) -> Result<(), InputError> {
-        match self.sites.iter().position(|&site| grid.cell_at(site).is_none()) {
-            None => Ok(()),
-            Some(sensor) => {
-                let Site { x_m, y_m } = self.sites[sensor];
-                let (rows, cols) = (grid.rows(), grid.cols());
-                Err(InputError::OffGrid { sensor, x_m, y_m, rows, cols })
-            }
-        }
     }
 
     /// Where the sensors stand.
@@ -431,71 +314,6 @@ impl Readings {
         let fresh = Self::checked(self.sites.clone(), values, self.scale)?;
         Ok(Self { labels: self.labels.clone(), grid: self.grid, ..fresh })
     }
-}
-
-/// A grid over a region: cells of 1 m, or of a round number of metres that makes at most 256 of
-/// them along the longer side.
-pub(crate) fn default_grid(region: Region) -> Result<Grid, InputError> {
-    let longest = region.width_m().max(region.height_m());
-    let sizes = (0..30).flat_map(|decade| [1.0, 2.0, 5.0].map(|f| f * 10f64.powi(decade)));
-    // A desk is measured in centimetres, a country in kilometres.
-    let cell_m = if longest < 8.0 && longest > 0.0 {
-        longest / 64.0
-    } else if longest <= 512.0 {
-        1.0
-    } else {
-        sizes.into_iter().find(|cell| longest <= 256.0 * cell).unwrap_or(longest / 256.0)
-    };
-    let snap = |x: f64| (x / cell_m).floor() * cell_m;
-    let low = Site::new(snap(region.low.x_m), snap(region.low.y_m));
-    Grid::covering(Region { low, ..region }, cell_m)
-}
-
-pub(crate) fn check_sites(sites: &[Site]) -> Result<(), InputError> {
-    match sites.iter().position(|site| !site.is_finite()) {
-        None => Ok(()),
-        Some(sensor) => {
-            let Site { x_m, y_m } = sites[sensor];
-            Err(InputError::Place { sensor, x_m, y_m })
-        }
-    }
-}
-
-fn check_power(power: &Array2<f64>) -> Result<(), InputError> {
-    // NaN is a gap; only negative and infinite values are wrong.
-    let wrong = |v: f64| v < 0.0 || v.is_infinite();
-    if let Some(((sensor, band), &value)) = power.indexed_iter().find(|(_, v)| wrong(**v)) {
-        let place = format!("sensor {sensor}, band {band}");
-        return Err(InputError::Power { what: "reading", place, value });
-    }
-    if !power.is_empty() && power.iter().all(|v| v.is_nan() || *v == 0.0) {
-        let heard = power.iter().any(|v| !v.is_nan());
-        return Err(if heard { InputError::AllZero } else { InputError::EmptyBand { band: 0 } });
-    }
-    Ok(())
-}
-
-fn check_bands(values: &Values) -> Result<(), InputError> {
-    let empty = match values {
-        Values::Power(power) => {
-            power.columns().into_iter().position(|column| column.iter().all(|v| v.is_nan()))
-        }
-        Values::Levels { levels, .. } => levels
-            .columns()
-            .into_iter()
-            .position(|column| column.iter().all(|&level| level == MISSING_LEVEL)),
-    };
-    empty.map_or(Ok(()), |band| Err(InputError::EmptyBand { band }))
-}
-
-fn check_levels(levels: &Array2<u8>, quantiser: &Quantiser) -> Result<(), InputError> {
-    let edges = quantiser.edges().len();
-    for ((sensor, band), &level) in levels.indexed_iter() {
-        if level != MISSING_LEVEL && usize::from(level) > edges {
-            return Err(InputError::Level { level, sensor, band, edges });
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -191,7 +191,7 @@ impl Model {
     pub fn grid_or_default(&self) -> Result<Grid, InputError> {
         match self.grid {
             Some(grid) => Ok(grid),
-            None => crate::readings::default_grid(self.region),
+            None => crate::grid::default_grid(self.region),
         }
     }
 

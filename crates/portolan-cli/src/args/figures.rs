@@ -1,0 +1,165 @@
+//! The options of commands that say how good methods are: `validate`, `study`, `score`,
+//! `compare`, `reproduce`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use portolan::Emitters;
+
+use super::parse;
+use super::shared::{FlawArgs, ReadArgs, RunArgs, SceneArgs, UnitName};
+
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub enum SplitName {
+    /// Sensor by sensor
+    Random,
+    /// Box by box of the survey
+    Blocks,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct ValidateArgs {
+    /// Readings (.npz, .csv, .mat, Wi-Fi trace)
+    pub readings: PathBuf,
+    /// Names, each with options if need be: kriging,kriging:trend=linear:covariance=matern32
+    #[arg(long, value_delimiter = ',', default_value = "kriging,field,auto")]
+    pub methods: Vec<String>,
+    /// How sensors are held out
+    #[arg(long, value_enum, default_value = "random")]
+    pub split: SplitName,
+    /// Into how many parts the sensors are dealt
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub folds: u32,
+    /// Where to draw the errors at the sensors (.png)
+    #[arg(long, value_name = "PNG")]
+    pub plot: Option<PathBuf>,
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Replace an existing picture
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct StudyArgs {
+    /// A survey whose sensors are split at random, or the folder of a ray-traced city; without it
+    /// maps are simulated
+    pub survey: Option<PathBuf>,
+    /// Names, each with options if need be: kriging,kriging:trend=linear:covariance=matern32
+    #[arg(long, value_delimiter = ',', default_value = "thin_plate,kriging,field,oracle")]
+    pub methods: Vec<String>,
+    /// Simulated maps, or splits of a survey
+    #[arg(long, default_value_t = 16, visible_alias = "splits")]
+    pub maps: u64,
+    /// Seed of the first map or split; the others follow
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Rows x columns; of a city the cells in its middle
+    #[arg(long, value_parser = parse::grid)]
+    pub grid: Option<(usize, usize)>,
+    #[command(flatten)]
+    pub scene: SceneArgs,
+    /// Share of the cells that are sensors [default: 0.1; a city: 0.05]
+    #[arg(long, conflicts_with = "sensors")]
+    pub fraction: Option<f64>,
+    /// Number of sensors; several are several tables
+    #[arg(long, value_delimiter = ',')]
+    pub sensors: Option<Vec<usize>>,
+    #[command(flatten)]
+    pub flaws: FlawArgs,
+    /// Report levels of a quantiser with 1 to 8 bits instead of power (3: the authors' edges)
+    #[arg(long)]
+    pub bits: Option<u32>,
+    /// Standard deviation of the noise before quantising
+    #[arg(long, default_value_t = 1.7)]
+    pub sigma: f64,
+    /// Number of emitters that methods are told, or auto [default: the true number]
+    #[arg(long, value_parser = parse::emitters)]
+    pub assumed: Option<Emitters>,
+    /// The a of ln(x + a); 0 for dB without an offset [default: from the truth]
+    #[arg(long)]
+    pub offset: Option<f64>,
+    /// Unit of a survey whose column names do not tell
+    #[arg(long, value_enum)]
+    pub unit: Option<UnitName>,
+    /// Number of threads; the figures do not depend on it, seconds do [default: all]
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct ScoreArgs {
+    /// The map (.npz, .csv, .mat)
+    pub map: PathBuf,
+    /// The true map (.npz, .csv, .mat)
+    pub truth: PathBuf,
+    /// The a of ln(x + a); 0 for dB without an offset [default: from the truth]
+    #[arg(long)]
+    pub offset: Option<f64>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct CompareArgs {
+    /// Readings (.npz, .csv, .mat)
+    pub readings: PathBuf,
+    /// The true map (.npz, .csv, .mat)
+    pub truth: PathBuf,
+    /// Names, each with options if need be: kriging,kriging:trend=linear:covariance=matern32
+    #[arg(long, value_delimiter = ',', default_value = "nearest,idw,linear,thin_plate,kriging")]
+    pub methods: Vec<String>,
+    /// The a of ln(x + a); 0 for dB without an offset [default: from the truth]
+    #[arg(long)]
+    pub offset: Option<f64>,
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[cfg(feature = "paper")]
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct ReproduceArgs {
+    /// An experiment, `all`, or `report` to write again what earlier runs found: table-emitters,
+    /// table-parameters, table-architecture, table-shadowing, table-hyper,
+    /// table-assumed-emitters, table-real, figure-maps, figure-real
+    pub what: String,
+    /// Maps (or random splits) per cell of a table
+    #[arg(long, default_value_t = 5)]
+    pub trials: usize,
+    /// Folder for results and for the journal of finished trials
+    #[arg(long, value_name = "DIR", default_value = "portolan-reproduction")]
+    pub out: PathBuf,
+    /// Folder with the measured data [default: the environment variable PORTOLAN_DATA]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Seed of the first map; the others follow
+    #[arg(long, default_value_t = 10_000)]
+    pub seed: u64,
+    /// Number of threads; the figures do not depend on it, seconds do [default: all]
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Small maps and few iterations, to see that everything runs: the figures mean nothing
+    #[arg(long, hide = true)]
+    pub tiny: bool,
+}

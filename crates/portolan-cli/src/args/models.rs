@@ -1,0 +1,125 @@
+//! The options of commands that fit and ask: `estimate`, `fit`, `predict`, `advise`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::parse;
+use super::shared::{FitChoice, ReadArgs, RunArgs};
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct EstimateArgs {
+    #[command(flatten)]
+    pub fit: FitChoice,
+    /// Where to write the map (.npz, .mat, .csv)
+    #[arg(short, long)]
+    pub output: PathBuf,
+    /// Write a map that is beyond memory in float64 instead of float32
+    #[arg(long)]
+    pub f64: bool,
+    /// Print what was done as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Replace an existing output
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct FitArgs {
+    #[command(flatten)]
+    pub fit: FitChoice,
+    /// Where to write the model (.npz)
+    #[arg(short, long)]
+    pub output: PathBuf,
+    /// Print what was done as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Replace an existing output
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct PredictArgs {
+    /// A model of `portolan fit` (.npz)
+    pub model: PathBuf,
+    /// Places to ask about: a table with the columns x_m and y_m (.csv)
+    #[arg(conflicts_with_all = ["grid", "cell_m", "origin", "region"])]
+    pub places: Option<PathBuf>,
+    /// Where to write: predictions at places (.csv), or a map (.npz, .mat, .csv)
+    #[arg(short, long)]
+    pub output: PathBuf,
+    /// Only these bands: labels, frequencies such as 2412MHz, or numbers from 0
+    #[arg(long, value_delimiter = ',')]
+    pub bands: Option<Vec<String>>,
+    /// Draw a map of so many rows x columns [default: the model's grid]
+    #[arg(long, value_parser = parse::grid)]
+    pub grid: Option<(usize, usize)>,
+    /// Metres per cell of the map
+    #[arg(long)]
+    pub cell_m: Option<f64>,
+    /// x,y in metres of the centre of the map's cell 0,0
+    #[arg(long, value_name = "X,Y", value_parser = parse::pair, allow_hyphen_values = true)]
+    pub origin: Option<(f64, f64)>,
+    /// Draw the map of this rectangle in metres
+    #[arg(long, value_name = "X0,Y0,X1,Y1", value_parser = parse::region, allow_hyphen_values = true)]
+    pub region: Option<portolan::Region>,
+    /// Write a map that is beyond memory in float64 instead of float32
+    #[arg(long)]
+    pub f64: bool,
+    /// Number of threads; the result does not depend on it [default: all]
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Print what was done as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Replace an existing output
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct AdviseArgs {
+    /// Readings (.npz, .csv, .mat), or a model of `portolan fit`
+    pub readings: PathBuf,
+    /// Leave out this rectangle in metres; may be repeated
+    #[arg(long, value_name = "X0,Y0,X1,Y1", value_parser = parse::region, allow_hyphen_values = true)]
+    pub leave_out: Vec<portolan::Region>,
+    /// How many places to advise
+    #[arg(long, default_value_t = 10)]
+    pub count: usize,
+    /// A method whose maps have a spread: kriging, field, auto
+    #[arg(long, default_value = "kriging")]
+    pub method: String,
+    /// An option of the method; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse::setting)]
+    pub settings: Vec<(String, String)>,
+    /// Where to write the places (.csv), for `portolan sense --cells`
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// Where to draw the sensors and the places (.png)
+    #[arg(long, value_name = "PNG")]
+    pub plot: Option<PathBuf>,
+    /// The true map: its unknown cells are not advised
+    #[arg(long)]
+    pub truth: Option<PathBuf>,
+    /// Add up to this many sensors that read the truth exactly, where advised and at random, and
+    /// compare the errors
+    #[arg(long, value_name = "SENSORS", requires = "truth")]
+    pub budget: Option<usize>,
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Replace existing outputs
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}

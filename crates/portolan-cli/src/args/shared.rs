@@ -1,0 +1,151 @@
+//! Options that several commands share.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use portolan::simulate::Scenario;
+use portolan::{Emitters, Grid};
+use portolan_io::{ReadOptions, Unit};
+
+use super::parse;
+
+/// What is simulated.
+#[derive(Args)]
+pub struct SceneArgs {
+    /// Number of frequency bands
+    #[arg(long, default_value_t = 64)]
+    pub bands: usize,
+    /// Number of transmitters
+    #[arg(long, default_value_t = 4)]
+    pub emitters: usize,
+    /// Standard deviation of the shadowing in dB
+    #[arg(long, default_value_t = 6.0)]
+    pub shadow_db: f64,
+    /// Decorrelation distance of the shadowing in metres
+    #[arg(long, default_value_t = 90.0)]
+    pub decorrelation: f64,
+}
+
+impl SceneArgs {
+    pub fn scenario(&self, grid: Grid, seed: u64) -> Scenario {
+        Scenario {
+            bands: self.bands,
+            emitters: self.emitters,
+            shadow_db: self.shadow_db,
+            decorrelation_m: self.decorrelation,
+            seed,
+            ..Scenario::new(grid)
+        }
+    }
+}
+
+/// What is wrong with readings.
+#[derive(Args)]
+pub struct FlawArgs {
+    /// Additive white noise at this signal-to-noise ratio
+    #[arg(long)]
+    pub snr_db: Option<f64>,
+    /// Leave out this share of single readings, at random
+    #[arg(long, value_name = "SHARE")]
+    pub gaps: Option<f64>,
+}
+
+/// What a file may not say about itself.
+#[derive(Args)]
+pub struct ReadArgs {
+    /// Rows x columns, where the file does not say
+    #[arg(long, value_parser = parse::grid)]
+    pub grid: Option<(usize, usize)>,
+    /// Unit of values whose name does not tell
+    #[arg(long, value_enum)]
+    pub unit: Option<UnitName>,
+    /// Metres per cell
+    #[arg(long)]
+    pub cell_m: Option<f64>,
+    /// x,y in metres of the centre of cell 0,0
+    #[arg(long, value_name = "X,Y", value_parser = parse::pair, allow_hyphen_values = true)]
+    pub origin: Option<(f64, f64)>,
+    /// Array or variable of the file that holds the map
+    #[arg(long)]
+    pub var: Option<String>,
+    /// The value in a table that means "not heard", such as 100 or -110
+    #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
+    pub not_heard: Option<f64>,
+    /// Level in dB below which nothing is heard [default: the faintest reading of each band]
+    #[arg(long, value_name = "DB", requires = "not_heard", allow_hyphen_values = true)]
+    pub floor_db: Option<f64>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum UnitName {
+    /// Milliwatts
+    Linear,
+    /// Decibels above one milliwatt
+    Dbm,
+    /// Decibels of a receiver without calibration
+    Db,
+    /// The paper's simulated maps, without a unit
+    Relative,
+}
+
+impl ReadArgs {
+    pub fn options(&self) -> ReadOptions {
+        ReadOptions {
+            unit: self.unit.map(UnitName::unit),
+            grid: self.grid,
+            cell_m: self.cell_m,
+            origin_m: self.origin,
+            var: self.var.clone(),
+            not_heard: self.not_heard,
+            floor_db: self.floor_db,
+        }
+    }
+}
+
+impl UnitName {
+    pub fn unit(self) -> Unit {
+        match self {
+            UnitName::Linear => Unit::Linear,
+            UnitName::Dbm => Unit::Dbm,
+            UnitName::Db => Unit::Db,
+            UnitName::Relative => Unit::Relative,
+        }
+    }
+}
+
+/// Options of every command that estimates.
+#[derive(Args)]
+pub struct RunArgs {
+    /// How many emitters to assume, or auto
+    #[arg(long, default_value = "auto", value_parser = parse::emitters)]
+    pub emitters: Emitters,
+    /// Seed of everything random: the same seed makes the same bytes
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Number of threads; the result does not depend on it [default: all]
+    #[arg(long)]
+    pub threads: Option<usize>,
+}
+
+/// What is fitted to which readings.
+#[derive(Args)]
+pub struct FitChoice {
+    /// Readings (.npz, .csv, .mat, Wi-Fi trace)
+    pub readings: PathBuf,
+    /// See `portolan methods`
+    #[arg(long, default_value = "auto")]
+    pub method: String,
+    /// An option of the method; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse::setting)]
+    pub settings: Vec<(String, String)>,
+    /// An earlier factored map of the same area to start from: new sensors update it
+    #[arg(long, value_name = "MAP")]
+    pub start: Option<PathBuf>,
+    /// The true map, for the method oracle
+    #[arg(long)]
+    pub truth: Option<PathBuf>,
+    #[command(flatten)]
+    pub run: RunArgs,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}

@@ -1,0 +1,134 @@
+//! What may be known beside the values: labels, a grid, a floor, repeats, noise, time.
+
+use ndarray::Array2;
+
+use super::{NotHeard, Readings, Values};
+use crate::error::InputError;
+use crate::grid::Grid;
+use crate::labels::BandLabels;
+use crate::link::DB_PER_LN;
+use crate::site::Site;
+
+/// A share of the heard readings above which a floor cannot lie.
+const MOST_BELOW_FLOOR: f64 = 0.05;
+
+impl Readings {
+    /// Attaches frequencies and names of the bands.
+    pub fn with_labels(mut self, labels: BandLabels) -> Result<Self, InputError> {
+        let (freq_hz, names) = (labels.freq_hz().map(<[f64]>::to_vec), labels.names());
+        self.labels = BandLabels::new(freq_hz, names.map(<[String]>::to_vec), self.bands())?;
+        Ok(self)
+    }
+
+    /// Attaches the grid of the survey area; sensors need not stand on its cells' centres.
+    pub fn with_grid(mut self, grid: Option<Grid>) -> Result<Self, InputError> {
+        if let Some(grid) = grid {
+            self.check_on(grid)?;
+        }
+        self.grid = grid;
+        Ok(self)
+    }
+
+    /// Marks entries that were listened for and not heard; `floor` is the power below which a
+    /// band is not heard, for each band. Marked entries must be gaps among the values.
+    pub fn with_not_heard(
+        mut self,
+        entries: Array2<bool>,
+        floor: Vec<f64>,
+    ) -> Result<Self, InputError> {
+        let (sensors, bands) = self.values.dim();
+        if entries.dim() != (sensors, bands) || floor.len() != bands {
+            let found = entries.shape().to_vec();
+            let expected = vec![sensors, bands];
+            return Err(InputError::Shape { what: "not_heard", found, expected });
+        }
+        let Values::Power(power) = &self.values else {
+            return Err(InputError::Request("levels cannot be marked as not heard".into()));
+        };
+        for (band, &floor) in floor.iter().enumerate() {
+            if !(floor.is_finite() && floor > 0.0) {
+                return Err(InputError::Request(format!(
+                    "the floor of band {band} is a power of {floor}: it must be positive"
+                )));
+            }
+            let heard = power.column(band).iter().filter(|x| !x.is_nan()).count();
+            let above = power.column(band).iter().filter(|x| **x < floor).count();
+            if above as f64 > MOST_BELOW_FLOOR * heard as f64 {
+                let floor = DB_PER_LN * floor.ln();
+                return Err(InputError::Floor { band, floor, above, heard });
+            }
+        }
+        let wrong = |(at, silent): (_, &bool)| (*silent && !power[at].is_nan()).then_some(at);
+        if let Some((sensor, band)) = entries.indexed_iter().find_map(wrong) {
+            return Err(InputError::Request(format!(
+                "sensor {sensor}, band {band} has a reading and is marked as not heard"
+            )));
+        }
+        self.not_heard = Some(NotHeard { entries, floor });
+        Ok(self)
+    }
+
+    /// Says how often each entry was read (sensors x bands, 1 or more where there is a reading).
+    pub fn with_repeats(mut self, repeats: Option<Array2<f64>>) -> Result<Self, InputError> {
+        self.check_entries("number of readings", repeats.as_ref(), 1.0, "1 or more")?;
+        self.repeats = repeats;
+        Ok(self)
+    }
+
+    /// States the standard deviation of each entry in dB (sensors x bands, 0 or more).
+    pub fn with_noise_db(mut self, noise_db: Option<Array2<f64>>) -> Result<Self, InputError> {
+        self.check_entries("noise", noise_db.as_ref(), 0.0, "0 dB or more")?;
+        self.noise_db = noise_db;
+        Ok(self)
+    }
+
+    /// Says when each sensor was read, in seconds of one clock.
+    pub fn with_time_s(mut self, time_s: Option<Vec<f64>>) -> Result<Self, InputError> {
+        if let Some(time) = &time_s {
+            if time.len() != self.sensors() {
+                let (found, expected) = (vec![time.len()], vec![self.sensors()]);
+                return Err(InputError::Shape { what: "time_s", found, expected });
+            }
+            if let Some(sensor) = time.iter().position(|t| t.is_infinite()) {
+                let (value, expected) = (time[sensor], "finite, or NaN where unknown");
+                return Err(InputError::Entry { what: "time", sensor, band: 0, value, expected });
+            }
+        }
+        self.time_s = time_s;
+        Ok(self)
+    }
+
+    fn check_entries(
+        &self,
+        what: &'static str,
+        entries: Option<&Array2<f64>>,
+        least: f64,
+        expected: &'static str,
+    ) -> Result<(), InputError> {
+        let Some(entries) = entries else { return Ok(()) };
+        if entries.dim() != self.values.dim() {
+            let (sensors, bands) = self.values.dim();
+            let found = entries.shape().to_vec();
+            return Err(InputError::Shape { what, found, expected: vec![sensors, bands] });
+        }
+        let power = self.power();
+        for ((sensor, band), &value) in entries.indexed_iter() {
+            let there = !power[[sensor, band]].is_nan();
+            if there && !(value >= least && value.is_finite()) {
+                return Err(InputError::Entry { what, sensor, band, value, expected });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_on(&self, grid: Grid) -> Result<(), InputError> {
+        match self.sites.iter().position(|&site| grid.cell_at(site).is_none()) {
+            None => Ok(()),
+            Some(sensor) => {
+                let Site { x_m, y_m } = self.sites[sensor];
+                let (rows, cols) = (grid.rows(), grid.cols());
+                Err(InputError::OffGrid { sensor, x_m, y_m, rows, cols })
+            }
+        }
+    }
+}

@@ -185,9 +185,10 @@ fn kriging_in_linear_power_has_a_spread_that_is_a_number() {
     power[[0, 0]] = 1e-3;
     let sites = (0..6).map(|i| Site::new(f64::from(i), 0.0)).collect();
     let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
-    let linear = crate::estimate::Kriging { domain: super::Domain::Linear, ..Default::default() };
+    let linear =
+        crate::estimate::Kriging { domain: crate::estimate::Domain::Linear, ..Default::default() };
     let silent = Progress::silent();
-    let model = super::Method::fit(&linear, &readings, &Context::default(), &silent).unwrap();
+    let model = crate::Method::fit(&linear, &readings, &Context::default(), &silent).unwrap();
     let at: Vec<Site> = (0..20).map(|i| Site::new(0.5 * f64::from(i) - 2.0, 1.0)).collect();
     let spread = model.predict(&at, &silent).unwrap().spread_db.unwrap();
     assert!(spread.iter().all(|s| s.is_finite()), "{spread:?}");

@@ -4,8 +4,13 @@
 use std::fmt;
 
 use portolan::Emitters;
+use portolan::estimate::method;
 
 use crate::printed::Printed;
+
+/// Goes up when scenes are made or scored in another way; what a method does has a revision of its
+/// own in the register.
+const RECORDS: &str = "records 2";
 
 /// One of the paper's tables or figures.
 #[derive(Clone, Debug)]
@@ -16,6 +21,8 @@ pub struct Experiment {
     pub caption: String,
     pub sections: Vec<Section>,
     pub picture: PictureKind,
+    /// Whether its columns are set beside the paper's under every convention of SSIM.
+    pub compares_conventions: bool,
 }
 
 /// What is drawn of an experiment.
@@ -156,11 +163,10 @@ impl TrialSetup {
             Emitters::Count(count) => count.to_string(),
         };
         let seed = first_seed + trial as u64;
+        let revision = method(self.method.name).map_or(0, |method| method.revision);
         let mut key = format!(
-            "v{} | {} | seed={seed} | {} | emitters={emitters}",
-            env!("CARGO_PKG_VERSION"),
-            self.scene,
-            self.method
+            "{RECORDS} | {} | seed={seed} | {} | revision {revision} | emitters={emitters}",
+            self.scene, self.method
         );
         if self.draws(trial) {
             let bands: Vec<String> = self.draw.iter().map(usize::to_string).collect();
@@ -233,12 +239,13 @@ mod tests {
     #[test]
     fn a_key_tells_everything() {
         let key = setup().key(1000, 3);
-        let version = env!("CARGO_PKG_VERSION");
+        let revision = method("unn").unwrap().revision;
+        assert!(revision > 0);
         assert_eq!(
             key,
             format!(
-                "v{version} | 64x64x64 R=4 eta=6 Xc=90 fraction=0.1 | seed=1003 | \
-                 unn:recipe=paper:channels=16 | emitters=4"
+                "records 2 | 64x64x64 R=4 eta=6 Xc=90 fraction=0.1 | seed=1003 | \
+                 unn:recipe=paper:channels=16 | revision {revision} | emitters=4"
             )
         );
     }

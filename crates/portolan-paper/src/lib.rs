@@ -7,6 +7,7 @@
 //! [`Journal`]; what the journal holds is never run again. [`Desk`] turns the journal into
 //! markdown, CSV, JSON and pictures.
 
+mod conventions;
 mod data;
 mod error;
 mod experiment;
@@ -21,6 +22,7 @@ mod runner;
 mod scene;
 mod summary;
 
+pub use conventions::Convention;
 pub use data::{City, Data, Floor, SurveyPlace};
 pub use error::ReproduceError;
 pub use experiment::{

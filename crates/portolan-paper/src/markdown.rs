@@ -1,6 +1,7 @@
 //! Tables as people read them: markdown, aligned so that it reads well in a terminal too. The paper's
 //! numbers stand in brackets or in a column of their own, never inside a mean.
 
+use crate::conventions::distances;
 use crate::experiment::{Experiment, Section, TableCell};
 use crate::journal::Journal;
 use crate::record::Metric;
@@ -21,10 +22,35 @@ pub fn experiment(
             text += &format!("\n{note}\n");
         }
     }
+    text += &conventions(experiment, journal, first_seed);
     for picture in pictures {
         text += &format!("\n![{}]({picture})\n", experiment.title);
     }
     text
+}
+
+/// Which SSIM comes closest to the paper's columns, where an experiment compares them.
+fn conventions(experiment: &Experiment, journal: &Journal, first_seed: u64) -> String {
+    if !experiment.compares_conventions {
+        return String::new();
+    }
+    let of = |cell: &TableCell| CellSummary::of(cell, journal, first_seed);
+    let found = distances(experiment, of);
+    let Some(first) = found.first() else { return String::new() };
+    let head = first.columns.iter().map(|(label, ..)| label.to_string());
+    let mut rows = vec![header("SSIM of ln(x + a)", head.chain(["rms difference".into()]))];
+    for distance in &found {
+        let entry = |(_, ours, paper): &(&str, f64, f64)| {
+            format!("{} [{}]", figure(*ours, 4), figure(*paper, 4))
+        };
+        let cells = distance.columns.iter().map(entry).chain([figure(distance.rms, 4)]);
+        rows.push(header(&distance.name, cells));
+    }
+    format!(
+        "\n### Which SSIM is the paper's?\n\nMeans over the rows of full precision by the \
+         conventions in use; in brackets the paper's. The first is closest.\n\n{}",
+        table(&rows)
+    )
 }
 
 fn section(section: &Section, journal: &Journal, first_seed: u64) -> String {
@@ -34,7 +60,6 @@ fn section(section: &Section, journal: &Journal, first_seed: u64) -> String {
     let most = maps.iter().copied().max().unwrap_or(0);
     let there: Vec<Metric> = Metric::ALL
         .into_iter()
-        .filter(|m| *m != Metric::FitSeconds)
         .filter(|m| section.cells.iter().any(|cell| of(cell).mean(*m).is_some()))
         .collect();
     let plural = if most == 1 { "" } else { "s" };
@@ -127,9 +152,10 @@ fn in_words(metric: Metric) -> &'static str {
         Metric::Ssim => "SSIM",
         Metric::SsimStrict => "SSIM, data range 2",
         Metric::RmseDb => "rmse dB",
+        Metric::Roughness => "roughness over the truth's",
         Metric::OffGridRmseDb => "rmse dB off the grid",
-        Metric::FitSeconds => "seconds of the fit",
-        Metric::Seconds => "seconds",
+        Metric::FitSeconds => "seconds of the fit alone",
+        Metric::Seconds => "seconds, start included",
     }
 }
 

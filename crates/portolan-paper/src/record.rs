@@ -25,6 +25,10 @@ pub struct Figures {
     pub ssim: Option<f64>,
     /// With data range 2.
     pub ssim_strict: Option<f64>,
+    /// By each of the [conventions](crate::Convention::ALL); empty where the truth is not known.
+    pub ssim_by_convention: Vec<f64>,
+    /// Second differences over the truth's.
+    pub roughness: Option<f64>,
     /// Simulated: over all cells. Measured: over held-out measured cells.
     pub rmse_db: f64,
     /// At places off the grid, where there are any.
@@ -43,16 +47,18 @@ pub enum Metric {
     Ssim,
     SsimStrict,
     RmseDb,
+    Roughness,
     OffGridRmseDb,
     FitSeconds,
     Seconds,
 }
 
 impl Metric {
-    pub const ALL: [Metric; 6] = [
+    pub const ALL: [Metric; 7] = [
         Metric::Ssim,
         Metric::SsimStrict,
         Metric::RmseDb,
+        Metric::Roughness,
         Metric::OffGridRmseDb,
         Metric::FitSeconds,
         Metric::Seconds,
@@ -64,6 +70,7 @@ impl Metric {
             Metric::Ssim => "ssim",
             Metric::SsimStrict => "ssim_strict",
             Metric::RmseDb => "rmse_db",
+            Metric::Roughness => "roughness",
             Metric::OffGridRmseDb => "off_grid_rmse_db",
             Metric::FitSeconds => "fit_seconds",
             Metric::Seconds => "seconds",
@@ -74,7 +81,8 @@ impl Metric {
     pub fn digits(self) -> usize {
         match self {
             Metric::Ssim | Metric::SsimStrict => 4,
-            Metric::RmseDb | Metric::OffGridRmseDb | Metric::FitSeconds | Metric::Seconds => 2,
+            Metric::RmseDb | Metric::Roughness | Metric::OffGridRmseDb => 2,
+            Metric::FitSeconds | Metric::Seconds => 2,
         }
     }
 
@@ -83,6 +91,7 @@ impl Metric {
             Metric::Ssim => figures.ssim,
             Metric::SsimStrict => figures.ssim_strict,
             Metric::RmseDb => Some(figures.rmse_db),
+            Metric::Roughness => figures.roughness,
             Metric::OffGridRmseDb => figures.off_grid_rmse_db,
             Metric::FitSeconds => Some(figures.fit_seconds),
             Metric::Seconds => Some(figures.seconds),
@@ -99,6 +108,9 @@ impl Record {
             Outcome::Scored(figures) => {
                 for metric in Metric::ALL {
                     value[metric.name()] = json!(metric.of(figures));
+                }
+                if !figures.ssim_by_convention.is_empty() {
+                    value["ssim_by_convention"] = json!(figures.ssim_by_convention);
                 }
                 if !figures.fields.is_empty() {
                     let field = |(band, field): &(usize, Array2<f32>)| {
@@ -125,6 +137,8 @@ impl Record {
             None => Outcome::Scored(Figures {
                 ssim: number(Metric::Ssim),
                 ssim_strict: number(Metric::SsimStrict),
+                ssim_by_convention: parse_numbers(&value["ssim_by_convention"]),
+                roughness: number(Metric::Roughness),
                 rmse_db: needed(Metric::RmseDb)?,
                 off_grid_rmse_db: number(Metric::OffGridRmseDb),
                 fit_seconds: needed(Metric::FitSeconds)?,
@@ -139,6 +153,10 @@ impl Record {
 /// Two digits are more than a picture shows; null stands for what is not finite.
 fn hundredths(value: f32) -> Value {
     json!((f64::from(value) * 100.0).round() / 100.0)
+}
+
+fn parse_numbers(value: &Value) -> Vec<f64> {
+    value.as_array().map_or(&[][..], Vec::as_slice).iter().filter_map(Value::as_f64).collect()
 }
 
 fn parse_fields(value: &Value) -> Result<Vec<(usize, Array2<f32>)>, String> {
@@ -167,6 +185,7 @@ mod tests {
     fn a_record_survives_its_line() {
         let figures = Figures {
             ssim: Some(0.875),
+            ssim_by_convention: vec![0.5, 0.25],
             rmse_db: 1.5,
             seconds: 2.0,
             fit_seconds: 1.0,

@@ -11,6 +11,7 @@ use rand::SeedableRng;
 use rand::seq::index::sample;
 use rand_chacha::ChaCha8Rng;
 
+use crate::conventions::Convention;
 use crate::data::{Data, SurveyPlace};
 use crate::error::ReproduceError;
 use crate::experiment::{Call, Scene, Simulated};
@@ -137,6 +138,11 @@ impl PreparedScene {
                 Ok(Figures {
                     ssim: score.ssim,
                     ssim_strict: score.ssim_strict,
+                    ssim_by_convention: Convention::ALL
+                        .iter()
+                        .filter_map(|convention| convention.ssim(estimate, map))
+                        .collect(),
+                    roughness: score.roughness,
                     rmse_db: score.rmse_db,
                     ..Figures::default()
                 })

@@ -43,6 +43,15 @@ impl CellSummary {
         self.maps + self.failed == 0
     }
 
+    /// Means of SSIM by each convention, over the trials that have them.
+    pub fn ssim_by_convention(&self) -> Vec<f64> {
+        let all: Vec<&Vec<f64>> = self.figures.iter().map(|f| &f.ssim_by_convention).collect();
+        let there: Vec<_> = all.into_iter().filter(|values| !values.is_empty()).collect();
+        let width = there.first().map_or(0, |values| values.len());
+        let of = |i: usize| there.iter().filter_map(move |values| values.get(i));
+        (0..width).map(|i| of(i).sum::<f64>() / of(i).count() as f64).collect()
+    }
+
     pub fn mean(&self, metric: Metric) -> Option<Mean> {
         let values: Vec<f64> = self.figures.iter().filter_map(|f| metric.of(f)).collect();
         mean(&values)

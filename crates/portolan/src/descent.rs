@@ -30,13 +30,30 @@ impl Schedule {
 /// Iterations in a row that must change little before a descent stops early.
 pub const CALM: usize = 5;
 
+/// A descent that ends with [`Ending::Both`] takes at most so many times its iterations.
+const PATIENCE: usize = 10;
+
+/// When a descent is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Ending {
+    /// After all iterations, or earlier once the relative change of the loss was below the
+    /// tolerance [`CALM`] times in a row (the paper's text).
+    #[default]
+    Either,
+    /// After all iterations and once the loss changes by less than the tolerance, after ten times
+    /// as many iterations at the latest (the paper's algorithm box).
+    Both,
+}
+
 /// The plan of a descent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Descent {
-    /// The most iterations.
+    /// Iterations, as [`Ending`] understands them.
     pub iterations: usize,
-    /// Stop once the relative change of the loss was below this [`CALM`] times in a row; 0 = never.
+    /// The change of the loss that counts as none; 0 = the iterations alone decide.
     pub tolerance: f64,
+    /// When it is over.
+    pub ending: Ending,
     /// How the learning rates fall.
     pub schedule: Schedule,
 }
@@ -70,6 +87,14 @@ impl Halt {
 }
 
 impl Descent {
+    /// The most iterations.
+    pub fn most(&self) -> usize {
+        match self.ending {
+            Ending::Both if self.tolerance > 0.0 => PATIENCE * self.iterations,
+            _ => self.iterations,
+        }
+    }
+
     /// Evaluates the loss and takes a step, with the factor of the learning rates, until the
     /// descent is over; returns the loss before every step.
     pub(crate) fn run<T>(
@@ -81,17 +106,22 @@ impl Descent {
     ) -> Result<Vec<f64>, Halt> {
         let mut trace: Vec<f64> = Vec::with_capacity(self.iterations);
         let mut calm = 0;
-        for iteration in 0..self.iterations {
-            progress.report(iteration, self.iterations).map_err(|_| Halt::Cancelled)?;
+        let most = self.most();
+        for iteration in 0..most {
+            progress.report(iteration, most).map_err(|_| Halt::Cancelled)?;
             let loss = evaluate(state);
             if !loss.is_finite() {
                 return Err(Halt::Diverged(Diverged { iteration }));
             }
-            let change =
-                trace.last().map_or(f64::INFINITY, |last| (last - loss).abs() / last.abs());
-            calm = if change < self.tolerance { calm + 1 } else { 0 };
+            let change = trace.last().map_or(f64::INFINITY, |last| (last - loss).abs());
+            let relative = change / trace.last().map_or(1.0, |last| last.abs());
+            calm = if relative < self.tolerance { calm + 1 } else { 0 };
             trace.push(loss);
-            if calm >= CALM {
+            let over = match self.ending {
+                Ending::Either => calm >= CALM,
+                Ending::Both => iteration >= self.iterations && change < self.tolerance,
+            };
+            if over {
                 break;
             }
             step(state, self.schedule.factor(iteration, self.iterations));
@@ -105,7 +135,7 @@ mod tests {
     use super::*;
 
     fn descent(iterations: usize, tolerance: f64) -> Descent {
-        Descent { iterations, tolerance, schedule: Schedule::Cosine }
+        Descent { iterations, tolerance, ending: Ending::Either, schedule: Schedule::Cosine }
     }
 
     #[test]
@@ -137,6 +167,19 @@ mod tests {
             diverged.explained("lr").to_string(),
             "the fit diverged at iteration 2: lower lr"
         );
+    }
+
+    #[test]
+    fn the_boxs_loop_goes_on_while_either_condition_holds() {
+        let run = |tolerance: f64, change: f64| {
+            let both = Descent { ending: Ending::Both, ..descent(4, tolerance) };
+            let mut loss = 100.0;
+            both.run(&Progress::silent(), &mut loss, |loss| *loss, |loss, _| *loss -= change)
+        };
+        // Not before the iterations, and then at once if nothing changes.
+        assert_eq!(run(1e-3, 0.0).unwrap().len(), 5);
+        assert_eq!(run(1e-3, 1.0).unwrap().len(), 40);
+        assert_eq!(run(0.0, 1.0).unwrap().len(), 4);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! How badly a factored map misses the readings, with its gradients: for every sensor the spectrum
-//! x = sum_r s_r c_r, its mean h(x) = ln(x + a), and the likelihood of what was read.
+//! x = sum_r s_r c_r, its mean h(x) = ln(x + a) or x, and the likelihood of what was read.
 
 use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch};
@@ -15,6 +15,8 @@ pub(crate) struct Misfit<L: Likelihood<f32>> {
     sensors: usize,
     padded: usize,
     offset: f32,
+    /// The mean is x itself instead of ln(x + a).
+    linear: bool,
     power: Vec<f32>,
     mean: Vec<f32>,
     slope: Vec<f32>,
@@ -56,11 +58,17 @@ impl<L: Likelihood<f32>> Misfit<L> {
             sensors,
             padded: width,
             offset: offset as f32,
+            linear: false,
             power: vec![0.0; width],
             mean: vec![0.0; width],
             slope: vec![0.0; width],
             level: Level::new(),
         }
+    }
+
+    /// The same with x itself as the mean: targets are powers.
+    pub fn linear(likelihood: L, targets: &[L::Target], missing: L::Target, bands: usize) -> Self {
+        Self { linear: true, ..Self::new(likelihood, targets, missing, bands, 0.0) }
     }
 
     pub fn sensors(&self) -> usize {
@@ -106,16 +114,20 @@ impl<L: Likelihood<f32>> Misfit<L> {
                 }
                 store::<S>(x, power, k);
             }
-            let (chunks, _) = power.as_chunks::<LANES>();
-            for (mean, x) in mean.as_chunks_mut::<LANES>().0.iter_mut().zip(chunks) {
-                for lane in 0..LANES {
-                    mean[lane] = ln(x[lane]);
+            if self.linear {
+                loss += self.likelihood.gradient_row(targets, power, slope);
+            } else {
+                let (chunks, _) = power.as_chunks::<LANES>();
+                for (mean, x) in mean.as_chunks_mut::<LANES>().0.iter_mut().zip(chunks) {
+                    for lane in 0..LANES {
+                        mean[lane] = ln(x[lane]);
+                    }
                 }
-            }
-            loss += self.likelihood.gradient_row(targets, mean, slope);
-            for k in (0..width).step_by(step) {
-                let d = load(simd, slope, k) / load(simd, power, k);
-                store::<S>(d, slope, k);
+                loss += self.likelihood.gradient_row(targets, mean, slope);
+                for k in (0..width).step_by(step) {
+                    let d = load(simd, slope, k) / load(simd, power, k);
+                    store::<S>(d, slope, k);
+                }
             }
             let rows = psd.chunks_exact(width).zip(grad_psd.chunks_exact_mut(width));
             for (r, (spectrum, grad)) in rows.enumerate() {
@@ -148,11 +160,16 @@ mod tests {
 
     #[test]
     fn gradients_are_finite_differences() {
+        agrees(|targets, bands| Misfit::new(SquaredError::plain(), targets, f32::NAN, bands, 1e-3));
+        agrees(|targets, bands| Misfit::linear(SquaredError::plain(), targets, f32::NAN, bands));
+    }
+
+    fn agrees(make: impl Fn(&[f32], usize) -> Misfit<SquaredError>) {
         let (sensors, bands, emitters) = (5, 19, 3);
         let value = |i: usize| ((i * 37 % 101) as f32 + 3.0) / 60.0;
         let mut targets: Vec<f32> = (0..sensors * bands).map(|i| -1.5 + value(i)).collect();
         targets[7] = f32::NAN;
-        let mut misfit = Misfit::new(SquaredError::plain(), &targets, f32::NAN, bands, 1e-3);
+        let mut misfit = make(&targets, bands);
         let width = misfit.padded();
         let slf: Vec<f32> = (0..emitters * sensors).map(|i| value(3 * i + 1)).collect();
         let mut psd = vec![0.0; emitters * width];

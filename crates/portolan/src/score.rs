@@ -1,7 +1,7 @@
 //! How close an estimate is to the truth: structural similarity (Wang et al. 2004) of the log maps,
 //! and errors in dB, in log power and in linear power.
 
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 use rayon::prelude::*;
 use thiserror::Error;
 
@@ -153,6 +153,9 @@ pub struct Score {
     pub lnre: f64,
     /// Squared norm of the error over squared norm of the truth, linear power.
     pub nmse: f64,
+    /// Mean absolute second difference of ln(x + a) along rows and columns, over the truth's: 1 =
+    /// as rough as the truth, more = texture that is not there. None where the truth has none.
+    pub roughness: Option<f64>,
     /// Share of entries within 1.645 standard deviations, where the estimate has a spread.
     pub coverage_90: Option<f64>,
     /// The a of ln(x + a).
@@ -205,7 +208,7 @@ pub fn score(
             let (guess, exact) = (guess.mapv(|x| link.apply(x)), exact.mapv(|x| link.apply(x)));
             let relative = ssim(guess.view(), exact.view(), range, Window::Uniform7)?;
             let strict = ssim(guess.view(), exact.view(), 2.0, Window::Uniform7)?;
-            Ok((sums, relative, strict))
+            Ok((sums, relative, strict, bends(&guess, &exact)))
         })
         .collect::<Result<Vec<_>, ScoreError>>()?;
     let total = per_band.iter().fold(Sums::default(), |t, (s, ..)| Sums {
@@ -220,12 +223,15 @@ pub fn score(
     if total.entries == 0 {
         return Err(ScoreError::Empty);
     }
+    let (bends, true_bends) =
+        per_band.iter().fold((0.0, 0.0), |(g, e), band| (g + band.3.0, e + band.3.1));
     Ok(Score {
         ssim: mean_known(per_band.iter().map(|b| b.1)),
         ssim_strict: mean_known(per_band.iter().map(|b| b.2)),
         rmse_db: DB_PER_LN * (total.log_error / total.entries as f64).sqrt(),
         lnre: (total.log_error / total.log_truth.max(f64::MIN_POSITIVE)).sqrt(),
         nmse: total.error / total.truth.max(f64::MIN_POSITIVE),
+        roughness: (true_bends > 0.0).then(|| bends / true_bends),
         coverage_90: (total.judged > 0).then(|| total.covered as f64 / total.judged as f64),
         offset: link.offset(),
         entries: total.entries,
@@ -323,6 +329,23 @@ fn compare_band(
     sums
 }
 
+/// Absolute second differences of two images along rows and columns, summed where all is known.
+fn bends(guess: &Array2<f64>, exact: &Array2<f64>) -> (f64, f64) {
+    let mut sums = (0.0, 0.0);
+    for axis in [Axis(0), Axis(1)] {
+        for (g, e) in guess.lanes(axis).into_iter().zip(exact.lanes(axis)) {
+            for at in 1..g.len().saturating_sub(1) {
+                let bend = |x: &ArrayView1<'_, f64>| (x[at - 1] - 2.0 * x[at] + x[at + 1]).abs();
+                let (g, e) = (bend(&g), bend(&e));
+                if !(g.is_nan() || e.is_nan()) {
+                    sums = (sums.0 + g, sums.1 + e);
+                }
+            }
+        }
+    }
+    sums
+}
+
 fn mean_known(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let (sum, count) = values.flatten().fold((0.0, 0usize), |(s, n), v| (s + v, n + 1));
     (count > 0).then(|| sum / count as f64)
@@ -376,6 +399,21 @@ mod tests {
         assert!(other.ssim.unwrap() < 0.9 && other.rmse_db > 1.0);
         assert!(other.ssim_strict.unwrap() < other.ssim.unwrap());
         assert_eq!(same.offset, 1e-6);
+        assert_eq!(same.roughness, Some(1.0));
+    }
+
+    #[test]
+    fn ripples_are_roughness() {
+        let (a, _) = maps();
+        let mut dense = a.to_dense().into_owned();
+        for ((row, col, _), x) in dense.indexed_iter_mut() {
+            *x *= if (row + col).is_multiple_of(2) { 1.5 } else { 1.0 };
+        }
+        let rippled = RadioMap::dense(a.grid(), dense, a.scale()).unwrap();
+        assert!(score(&rippled, &a, None).unwrap().roughness.unwrap() > 1.2);
+        let flat = Array3::from_elem((20, 16, 8), 0.1);
+        let flat = RadioMap::dense(a.grid(), flat, a.scale()).unwrap();
+        assert_eq!(score(&flat, &a, None).unwrap().roughness, Some(0.0));
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub fn as_json(score: &Score) -> Value {
         "rmse_db": score.rmse_db,
         "lnre": score.lnre,
         "nmse": score.nmse,
+        "roughness": score.roughness,
         "coverage_90": score.coverage_90,
         "offset": score.offset,
         "entries": score.entries,
@@ -46,6 +47,9 @@ fn as_text(score: &Score) -> String {
         format!("log error      {:.4} (relative)", score.lnre),
         format!("NMSE           {:.4} (linear power)", score.nmse),
     ];
+    if let Some(roughness) = score.roughness {
+        lines.push(format!("roughness      {roughness:.2} times the truth's"));
+    }
     if let Some(coverage) = score.coverage_90 {
         lines.push(format!("90 % interval  covers {:.1} %", 100.0 * coverage));
     }

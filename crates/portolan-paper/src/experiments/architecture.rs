@@ -2,8 +2,7 @@
 //!
 //! Layers. The supplement's network has 66 + 336 + 336 + 336 + 6 = 1080 parameters: an input layer,
 //! three hidden layers and the output. The paper calls it "3 layers", so its L layers are our
-//! L + 1 blocks. From a 64 x 64 map five halvings leave a 2 x 2 latent, the smallest that we draw
-//! from: L = 5 runs with those five blocks and L = 7 cannot be built.
+//! L + 1 blocks. Four of them bring the 4 x 4 latent to 64 x 64; further ones keep that size.
 //!
 //! Channels. 6, 16 and 128 channels have 1080, 7200 and 444672 parameters, as printed; 504, printed
 //! beside 3 channels, is the count of 4 (3 have 297). Both are run.
@@ -25,8 +24,8 @@ type Row = (&'static str, &'static str, Option<&'static [(&'static str, &'static
 const LAYERS: [Row; 4] = [
     ("1", "1", Some(&[("blocks", "2")])),
     ("3", "3", Some(&[])),
-    ("5", "5", Some(&[("blocks", "5")])),
-    ("7", "7", None),
+    ("5", "5", Some(&[("keep", "2")])),
+    ("7", "7", Some(&[("keep", "4")])),
 ];
 const CHANNELS: [Row; 5] = [
     ("3", "3", Some(&[("channels", "3")])),
@@ -61,8 +60,8 @@ pub(super) fn build(builder: &Builder) -> Experiment {
 }
 
 const LAYERS_NOTE: &str = "The paper's L layers are our L + 1 blocks (its 3 layers have 1080 \
-    parameters, as our 4 blocks do). A 64 x 64 map allows five blocks, which leave a 2 x 2 latent: \
-    row 5 has five blocks instead of six, and row 7 cannot be built.";
+    parameters, as our 4 blocks do). Four blocks bring the 4 x 4 latent to 64 x 64; rows 5 and 7 \
+    have two and four more that keep that size, which is our reading: the paper does not say.";
 const CHANNELS_NOTE: &str = "The paper prints 504 parameters beside 3 channels; 4 channels have \
     504, 3 have 297. Rows of 128 channels are means over at most 2 maps.";
 

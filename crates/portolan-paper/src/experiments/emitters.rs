@@ -37,6 +37,7 @@ pub(super) fn build(builder: &Builder) -> Experiment {
         5 %. Every factored method is told R. The naive decoder has at most 1080 + 16 R parameters.";
     Experiment {
         picture: PictureKind::Curves,
+        compares_conventions: true,
         ..builder.experiment("Number of emitters (Table I)", caption, sections)
     }
 }

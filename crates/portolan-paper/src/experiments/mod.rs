@@ -171,6 +171,7 @@ impl Builder {
             caption: caption.into(),
             sections,
             picture: crate::experiment::PictureKind::Nothing,
+            compares_conventions: false,
         }
     }
 }

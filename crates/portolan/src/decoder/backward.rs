@@ -169,10 +169,10 @@ impl Passes<'_> {
             let v = &pass.activations[image * len..][..len];
             // The gradient of the logits serves all channels.
             let dx = &pass.gradient[if pass.shared { chunk } else { image } * len..][..len];
-            if self.shape.upsampling == Upsampling::Bilinear {
+            if stage.upsampling == Upsampling::Bilinear {
                 upsample::bilinear_backward(simd, phases, width, by, v, dx, out);
             } else {
-                let scale = self.shape.scale();
+                let scale = stage.upsampling.scale();
                 upsample::repeat_backward(simd, scale, phases, width, by, v, dx, out);
             }
         }

@@ -109,7 +109,7 @@ impl Passes<'_> {
                 upsample::bilinear(simd, phases, width, &margin[c * len..][..len], v, sums);
             } else {
                 let y = small.image(chunk, c, size.inner_len());
-                upsample::repeat(simd, self.shape.scale(), phases, width, y, v, sums);
+                upsample::repeat(simd, stage.upsampling.scale(), phases, width, y, v, sums);
             }
         }
     }

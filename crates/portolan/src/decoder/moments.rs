@@ -50,7 +50,7 @@ impl Passes<'_> {
         let plan = self.plan;
         let (lanes, channels) = (&plan.lanes, plan.channels);
         let block = &self.layout.blocks[b];
-        let unit = gain(self.shape.upsampling);
+        let unit = gain(stage.upsampling);
         for g in 0..plan.groups {
             for c in 0..channels {
                 let (moments, scale, offset) = match self.shape.normalisation {
@@ -90,7 +90,7 @@ impl Passes<'_> {
         }
         let (plan, last) = (self.plan, self.plan.stages.len() - 1);
         let block = &self.layout.blocks[last];
-        let unit = gain(self.shape.upsampling);
+        let unit = gain(block.upsampling);
         for c in 0..plan.channels {
             let weight = f64::from(params[self.layout.out.start + c]);
             let (scale, offset) = match self.shape.normalisation {
@@ -135,8 +135,7 @@ impl Passes<'_> {
                 let range = plan.group(g);
                 let pixels = lanes.cells() * stage.out_phases * stage.out_phases;
                 let n = (range.len() * pixels) as f64;
-                let (mut scale, mut offset, mut slope) =
-                    (gain(self.shape.upsampling).recip(), 0.0, 0.0);
+                let (mut scale, mut offset, mut slope) = (gain(stage.upsampling).recip(), 0.0, 0.0);
                 if normalised {
                     dgamma += scaled * inverse;
                     dbeta += plain;

@@ -12,6 +12,7 @@ use crate::simd::Buffer;
 #[derive(Clone, Debug)]
 pub(super) struct Stage {
     pub size: Size,
+    pub upsampling: Upsampling,
     /// The margin of the convolution's input.
     pub pad: Border,
     /// The margin of the upsampling's input; only bilinear upsampling looks beyond its pixel.
@@ -76,7 +77,7 @@ impl Plan {
         let mut stages = Vec::with_capacity(layout.blocks.len());
         for block in &layout.blocks {
             let pad = Border::new(&lanes, phases, shape.pad(), Beyond::from(shape.padding));
-            let up = (shape.upsampling == Upsampling::Bilinear)
+            let up = (block.upsampling == Upsampling::Bilinear)
                 .then(|| Border::new(&lanes, phases, (1, 1), Beyond::Repeat));
             let size = Size {
                 inputs: block.inputs,
@@ -86,7 +87,7 @@ impl Plan {
                 outer: pad.outer,
                 width: lanes.width,
             };
-            phases *= shape.scale();
+            phases *= block.upsampling.scale();
             let framed = up.as_ref().map_or(0, |up| image_len(up.outer, lanes.width));
             let lens = Lens {
                 input: size.inputs * size.inner_len(),
@@ -96,7 +97,8 @@ impl Plan {
                 tiles: if winograd::applies(&size) { winograd::room(&size) } else { 0 },
             };
             let winograd = winograd::applies(&size);
-            stages.push(Stage { size, pad, up, out_phases: phases, lens, winograd });
+            let (upsampling, out_phases) = (block.upsampling, phases);
+            stages.push(Stage { size, upsampling, pad, up, out_phases, lens, winograd });
         }
         let guard = stages
             .iter()

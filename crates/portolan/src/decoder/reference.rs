@@ -100,7 +100,7 @@ pub fn forward<T: Scalar>(decoder: &Decoder, params: &[T], latents: &[T]) -> Tap
     let mut steps = Vec::new();
     let mut nearest_kink = T::of(f64::INFINITY);
     for block in &decoder.layout().blocks {
-        let mut v = upsample(shape.upsampling, &convolve(decoder, &params[block.conv.clone()], &x));
+        let mut v = upsample(block.upsampling, &convolve(decoder, &params[block.conv.clone()], &x));
         for value in &mut v.data {
             let size = if *value > T::of(0.0) { *value } else { -*value };
             if size > T::of(0.0) && size < nearest_kink {
@@ -196,7 +196,7 @@ pub fn backward<T: Scalar>(
                 *d = T::of(0.0);
             }
         }
-        let dy = upsample_backward(shape.upsampling, &dx);
+        let dy = upsample_backward(block.upsampling, &dx);
         dx = convolve_backward(
             decoder,
             &params[block.conv.clone()],

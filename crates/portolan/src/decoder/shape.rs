@@ -51,8 +51,10 @@ pub enum Output {
 /// The architecture; the default is the paper's, with 1080 parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// Blocks, 1 to 7. Small grids get fewer: see [`Shape::blocks_on`].
+    /// Blocks that enlarge their image, 1 to 7. Small grids get fewer: see [`Shape::blocks_on`].
     pub blocks: usize,
+    /// Further blocks after those, 0 to 7, that keep the size of theirs.
+    pub keep: usize,
     /// Channels of every hidden layer, 1 to 128.
     pub channels: usize,
     /// Side of the convolution kernel, 1 to 7. Pads (k - 1) / 2 before and k / 2 after.
@@ -74,6 +76,7 @@ impl Default for Shape {
     fn default() -> Self {
         Self {
             blocks: 4,
+            keep: 0,
             channels: 6,
             kernel: 3,
             upsampling: Upsampling::default(),
@@ -91,8 +94,15 @@ pub(super) const FLAT_TILE: usize = 8;
 /// Smallest grid side a decoder can draw.
 pub(super) const MIN_SIDE: usize = 8;
 
+impl Upsampling {
+    /// Side of the enlarged image over the side of the one before.
+    pub(super) fn scale(self) -> usize {
+        if self == Upsampling::None { 1 } else { 2 }
+    }
+}
+
 impl Shape {
-    /// Blocks used on a grid: as many as asked for, but each side of the latent keeps at least two
+    /// Enlarging blocks used on a grid: as many as asked for, but each side of the latent keeps at least two
     /// pixels. Without upsampling, all of them.
     pub fn blocks_on(&self, rows: usize, cols: usize) -> usize {
         match self.upsampling {
@@ -132,6 +142,7 @@ impl Shape {
             )))
         };
         check("blocks", self.blocks, 1, 7)?;
+        check("blocks that keep their size", self.keep, 0, 7)?;
         check("channels", self.channels, 1, 128)?;
         check("pixels per kernel side", self.kernel, 1, 7)?;
         check("outputs", self.outputs, 1, 1 << 16)?;
@@ -145,23 +156,20 @@ impl Shape {
         ((self.kernel - 1) / 2, self.kernel / 2)
     }
 
-    /// Side of a block's output over the side of its input.
-    pub(super) fn scale(&self) -> usize {
-        if self.upsampling == Upsampling::None { 1 } else { 2 }
-    }
-
-    pub(crate) fn layout(&self, blocks: usize) -> ParameterLayout {
+    /// Where the parameters lie if so many blocks enlarge their image.
+    pub(crate) fn layout(&self, enlarging: usize) -> ParameterLayout {
         let mut next = 0;
         let mut take = |len: usize| {
             next += len;
             next - len..next
         };
         let affine = if self.normalisation == Normalisation::None { 0 } else { self.channels };
-        let blocks = (0..blocks)
+        let blocks = (0..enlarging + self.keep)
             .map(|b| {
                 let inputs = if b == 0 { 1 } else { self.channels };
                 BlockLayout {
                     inputs,
+                    upsampling: if b < enlarging { self.upsampling } else { Upsampling::None },
                     conv: take(self.channels * inputs * self.kernel * self.kernel),
                     gamma: take(affine),
                     beta: take(affine),
@@ -178,6 +186,8 @@ impl Shape {
 pub struct BlockLayout {
     /// Input channels of the convolution: 1 for the first block.
     pub inputs: usize,
+    /// How the block enlarges its image.
+    pub upsampling: Upsampling,
     /// Weights, (output channel, input channel, row, column), row-major.
     pub conv: Range<usize>,
     /// Scale after normalisation, one per channel; empty without normalisation.
@@ -222,6 +232,9 @@ mod tests {
     fn the_papers_decoder_has_1080_parameters() {
         assert_eq!(Shape::default().layout(4).parameters(), 1080);
         assert_eq!(Shape::default().latent_on(64, 64), (4, 4));
+        let deeper = Shape { keep: 2, ..Shape::default() };
+        assert_eq!(deeper.layout(4).parameters(), 1080 + 2 * 336);
+        assert_eq!(deeper.latent_on(64, 64), (4, 4));
     }
 
     #[test]

@@ -95,11 +95,23 @@ fn any_shape() -> impl Strategy<Value = Shape> {
         prop::sample::select(vec![Padding::Reflect, Padding::Zero]),
         prop::sample::select(vec![Output::Sigmoid, Output::Exponential]),
         prop::sample::select(vec![1, 1, 2, 5]),
+        prop::sample::select(vec![0, 0, 1, 2]),
     )
         .prop_map(
-            |(blocks, channels, kernel, upsampling, normalisation, padding, output, outputs)| {
+            |(
+                blocks,
+                channels,
+                kernel,
+                upsampling,
+                normalisation,
+                padding,
+                output,
+                outputs,
+                keep,
+            )| {
                 Shape {
                     blocks,
+                    keep,
                     channels,
                     kernel,
                     upsampling,

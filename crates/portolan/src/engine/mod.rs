@@ -17,7 +17,7 @@
 mod cpu;
 mod problem;
 
-pub use crate::descent::{Descent, Diverged, Schedule};
+pub use crate::descent::{Descent, Diverged, Ending, Schedule};
 pub use cpu::CpuEngine;
 pub use problem::{
     Descended, FitOptions, FitProblem, ImitationOptions, ImitationProblem, Penalties, Targets,

@@ -35,6 +35,9 @@ pub struct FitProblem<'a> {
 pub enum Targets<'a> {
     /// ln(x + a), NaN where nothing was read: the misfit is the sum of squared differences.
     LnPower(&'a [f32]),
+    /// x itself, NaN where nothing was read: the misfit is the sum of squared differences of power,
+    /// and the offset plays no part.
+    Power(&'a [f32]),
     /// Levels, [`MISSING_LEVEL`](crate::quantiser::MISSING_LEVEL) where nothing was read: the
     /// misfit is the negative logarithm of their probability.
     Levels {
@@ -49,7 +52,7 @@ impl Targets<'_> {
     /// Entries, sensors times bands.
     pub fn len(&self) -> usize {
         match self {
-            Targets::LnPower(values) => values.len(),
+            Targets::LnPower(values) | Targets::Power(values) => values.len(),
             Targets::Levels { levels, .. } => levels.len(),
         }
     }

@@ -66,7 +66,12 @@ fn cases() -> [Case; 3] {
 
 fn options(iterations: usize) -> FitOptions {
     FitOptions {
-        descent: Descent { iterations, tolerance: 0.0, schedule: Schedule::Cosine },
+        descent: Descent {
+            iterations,
+            tolerance: 0.0,
+            ending: Ending::Either,
+            schedule: Schedule::Cosine,
+        },
         rate_network: 0.02,
         rate_psd: 0.01,
         penalties: Penalties { latent: 1e-3, psd: 1e-3, network: 1e-4 },
@@ -105,7 +110,12 @@ fn a_batch_of_imitations_equals_single_ones() {
     let (cases, decoder, silent) = (cases(), decoder(), Progress::silent());
     let drawn = [11, 17, 23]
         .map(|step| numbers(2 * CELLS, step).iter().map(|v| v - 2.0).collect::<Vec<f32>>());
-    let descent = Descent { iterations: 40, tolerance: 0.0, schedule: Schedule::Cosine };
+    let descent = Descent {
+        iterations: 40,
+        tolerance: 0.0,
+        ending: Ending::Either,
+        schedule: Schedule::Cosine,
+    };
     let options = ImitationOptions { descent, rate: 0.03 };
     let problems: Vec<_> = drawn
         .iter()

@@ -39,7 +39,7 @@ pub use options::{OptionSpec, Options};
 pub use oracle::Oracle;
 pub use register::{Registered, build, method, methods};
 pub use thin_plate::ThinPlate;
-pub use unn::{Imitation, Unn, UnnStart};
+pub use unn::{Lesson, StartFit, StartIterations, Unn, UnnStart};
 pub use validate::{Residuals, validate, without};
 
 use crate::error::EstimateError;

@@ -12,7 +12,7 @@ use super::unn::{DECODER_OPTIONS, load_shape, save_shape, shape_from_options};
 use super::{Context, Method, OptionSpec, Options};
 use crate::adam::Adam;
 use crate::decoder::{Decoder, Draw, Network, Output, Readout, Shape, Workspace, random_network};
-use crate::descent::{Descent, Schedule};
+use crate::descent::{Descent, Ending, Schedule};
 use crate::error::{EstimateError, InputError};
 use crate::grid::Grid;
 use crate::likelihood::{Likelihood, Probit, SquaredError};
@@ -345,6 +345,7 @@ impl<'a, L: Likelihood<f32>> NaiveFit<'a, L> {
         let descent = Descent {
             iterations: options.iterations,
             tolerance: options.tolerance,
+            ending: Ending::Either,
             schedule: options.schedule,
         };
         let trace = descent.run(

@@ -18,6 +18,9 @@ pub struct Registered {
     pub name: &'static str,
     /// What it does, in one line.
     pub summary: &'static str,
+    /// Goes up when the same input and options begin to give other numbers than in the last
+    /// version: results kept under an older one are not this method's.
+    pub revision: u32,
     /// Its maps have a spread; `auto` has one unless it chooses thin plates.
     pub gives_spread: bool,
     /// It cannot do without [`Context::truth`](super::Context::truth).
@@ -82,6 +85,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "nearest",
         summary: "the reading of the nearest sensor",
+        revision: 1,
         gives_spread: false,
         needs_truth: false,
         takes_start: false,
@@ -93,6 +97,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "idw",
         summary: "inverse distance weighting of the nearest sensors",
+        revision: 1,
         gives_spread: false,
         needs_truth: false,
         takes_start: false,
@@ -104,6 +109,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "linear",
         summary: "linear over Delaunay triangles, nearest outside the hull",
+        revision: 1,
         gives_spread: false,
         needs_truth: false,
         takes_start: false,
@@ -115,6 +121,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "thin_plate",
         summary: "thin-plate spline through the readings",
+        revision: 1,
         gives_spread: false,
         needs_truth: false,
         takes_start: false,
@@ -126,6 +133,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "kriging",
         summary: "ordinary or universal kriging, hyperparameters fitted, with a spread",
+        revision: 1,
         gives_spread: true,
         needs_truth: false,
         takes_start: false,
@@ -137,6 +145,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "btd",
         summary: "block-term decomposition: emitters with SLFs of low rank",
+        revision: 1,
         gives_spread: false,
         needs_truth: false,
         takes_start: false,
@@ -148,6 +157,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "naive_unn",
         summary: "one untrained decoder that draws every band, without emitters (the paper's baseline)",
+        revision: 1,
         gives_spread: false,
         needs_truth: false,
         takes_start: false,
@@ -159,6 +169,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "unn",
         summary: "the paper's domain-factored untrained decoder",
+        revision: 1,
         gives_spread: false,
         needs_truth: false,
         takes_start: true,
@@ -170,6 +181,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "dgm",
         summary: "SLFs of a generator trained on simulated ones, with their PSDs (the learned baseline)",
+        revision: 1,
         gives_spread: false,
         needs_truth: false,
         takes_start: false,
@@ -181,6 +193,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "field",
         summary: "path loss and shadowing of every emitter, with places, PSDs and a spread (ours)",
+        revision: 1,
         gives_spread: true,
         needs_truth: false,
         takes_start: true,
@@ -192,6 +205,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "auto",
         summary: "the best of several methods by cross-validation over sensors (the default)",
+        revision: 1,
         gives_spread: true,
         needs_truth: false,
         takes_start: true,
@@ -203,6 +217,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "oracle",
         summary: "kriging told the law of every emitter: what could be had at best",
+        revision: 1,
         gives_spread: true,
         needs_truth: true,
         takes_start: false,

@@ -13,8 +13,10 @@ use ndarray::Array2;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
+use rustfft::algorithm::butterflies::{Butterfly3, Butterfly5};
+use rustfft::algorithm::{MixedRadix, Radix4};
 use rustfft::num_complex::Complex64;
-use rustfft::{Fft, FftPlanner};
+use rustfft::{Fft, FftDirection};
 use std::sync::Arc;
 
 use crate::error::InputError;
@@ -64,9 +66,8 @@ impl Shadowing {
     }
 
     fn embed(grid: Grid, torus: &Torus) -> Option<Self> {
-        let mut planner = FftPlanner::new();
-        let along_row = planner.plan_fft_forward(torus.cols);
-        let along_col = planner.plan_fft_forward(torus.rows);
+        let along_row = fft(torus.cols);
+        let along_col = fft(torus.rows);
         let eigenvalues = torus.eigenvalues(&*along_row, &*along_col);
         let most = eigenvalues.iter().copied().fold(0.0, f64::max);
         // Rounding leaves eigenvalues of about -1e-16 of the largest; anything beyond is real.
@@ -173,6 +174,24 @@ impl Torus {
     }
 }
 
+/// The transform of a length that [`fft_size`] gives. The library's own planner knows every length,
+/// and compiling all it might choose takes a quarter of this crate's build.
+fn fft(len: usize) -> Arc<dyn Fft<f64>> {
+    let forward = FftDirection::Forward;
+    let twos = len.trailing_zeros();
+    let mut rest = len >> twos;
+    let mut plan: Arc<dyn Fft<f64>> = Arc::new(Radix4::new(1 << twos, forward));
+    while rest > 1 {
+        let factor: Arc<dyn Fft<f64>> = match rest.is_multiple_of(3) {
+            true => Arc::new(Butterfly3::new(forward)),
+            false => Arc::new(Butterfly5::new(forward)),
+        };
+        rest /= factor.len();
+        plan = Arc::new(MixedRadix::new(factor, plan));
+    }
+    plan
+}
+
 /// The smallest even number of the form 2^a 3^b 5^c that is at least `least`.
 fn fft_size(least: usize) -> usize {
     (least.max(2)..)
@@ -232,6 +251,21 @@ mod tests {
         check_covariance(16, 16, 1.0, 90.0);
         check_covariance(20, 9, 2.5, 30.0);
         check_covariance(2, 40, 1.0, 500.0);
+    }
+
+    #[test]
+    fn transforms_are_the_definition() {
+        for len in [2, 6, 10, 16, 90, 150].map(fft_size) {
+            let at = |k: usize| Complex64::new((3 * k % 7) as f64, (5 * k % 11) as f64 - 4.0);
+            let mut fast: Vec<Complex64> = (0..len).map(at).collect();
+            fft(len).process(&mut fast);
+            for (k, found) in fast.iter().enumerate() {
+                let turn = |n: usize| -std::f64::consts::TAU * (n * k % len) as f64 / len as f64;
+                let want: Complex64 =
+                    (0..len).map(|n| at(n) * Complex64::from_polar(1.0, turn(n))).sum();
+                assert!((found - want).norm() < 1e-10, "{len}: {found} {want}");
+            }
+        }
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl<'a, L: Likelihood<f32>> DecoderFit<'a, L> {
 mod tests {
     use super::*;
     use crate::decoder::Shape;
-    use crate::descent::{Descent, Schedule};
+    use crate::descent::{Descent, Ending, Schedule};
     use crate::fixture::load;
     use crate::likelihood::SquaredError;
     use crate::link::Link;
@@ -124,7 +124,12 @@ mod tests {
             psd: floats("psd_start"),
         };
         let options = FitOptions {
-            descent: Descent { iterations: 10, tolerance: 0.0, schedule: Schedule::Constant },
+            descent: Descent {
+                iterations: 10,
+                tolerance: 0.0,
+                ending: Ending::Either,
+                schedule: Schedule::Constant,
+            },
             rate_network: 0.05,
             rate_psd: 0.001,
             penalties: Penalties { latent: 1e-3, psd: 1e-3, network: 1e-4 },

@@ -37,7 +37,7 @@ impl Engine for CpuEngine {
         progress: &Progress<'_>,
     ) -> Outcomes<Unknowns> {
         problems.iter().try_for_each(|problem| problem.check(decoder))?;
-        let iterations = options.descent.iterations;
+        let iterations = options.descent.most();
         batch(decoder, problems, iterations, progress, |decoder, problem, progress| {
             fit_one(decoder, problem, options, progress)
         })
@@ -51,7 +51,7 @@ impl Engine for CpuEngine {
         progress: &Progress<'_>,
     ) -> Outcomes<Network> {
         problems.iter().try_for_each(|problem| problem.check(decoder))?;
-        let iterations = options.descent.iterations;
+        let iterations = options.descent.most();
         batch(decoder, problems, iterations, progress, |decoder, problem, progress| {
             let mut at = problem.start.clone();
             let mut imitation = Imitation::new(decoder, problem.targets, problem.offset);
@@ -106,6 +106,10 @@ fn fit_one(
     match problem.targets {
         Targets::LnPower(targets) => {
             let misfit = Misfit::new(SquaredError::plain(), targets, f32::NAN, bands, offset);
+            descend(decoder, problem, misfit, options, progress)
+        }
+        Targets::Power(targets) => {
+            let misfit = Misfit::linear(SquaredError::plain(), targets, f32::NAN, bands);
             descend(decoder, problem, misfit, options, progress)
         }
         Targets::Levels { levels, probit } => {

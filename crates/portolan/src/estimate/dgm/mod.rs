@@ -13,7 +13,7 @@ use super::btd::{gridded_model, unit_norm};
 use super::emitters::{number_of_emitters, shown, unmix_readings};
 use super::options::TOLERANCE;
 use super::{Context, Method, OptionSpec, Options};
-use crate::descent::{Descent, Schedule};
+use crate::descent::{Descent, Ending, Schedule};
 use crate::error::{EstimateError, InputError};
 use crate::generator::{Generator, Sampler, Trained};
 use crate::grid::Grid;
@@ -232,7 +232,8 @@ impl DgmJob<'_> {
 
     fn options(&self, iterations: usize) -> DgmFitOptions {
         let Dgm { rate_latent, rate_psd, lambda_latent, tolerance, .. } = *self.dgm;
-        let descent = Descent { iterations, tolerance, schedule: Schedule::Cosine };
+        let ending = Ending::Either;
+        let descent = Descent { iterations, tolerance, ending, schedule: Schedule::Cosine };
         DgmFitOptions { descent, rate_latent, rate_psd, lambda: lambda_latent }
     }
 

@@ -64,6 +64,19 @@ impl Guess {
         self
     }
 
+    /// The map that SLFs and PSDs make, cells x bands, in multiples of a unit.
+    pub fn map(&self, unit: f64) -> Vec<f32> {
+        let (emitters, bands) = self.psd.dim();
+        let cells = self.slf.len() / emitters;
+        let mut map = vec![0.0; cells * bands];
+        for (slf, spectrum) in self.slf.chunks_exact(cells).zip(self.psd.outer_iter()) {
+            for (row, s) in map.chunks_exact_mut(bands).zip(slf) {
+                row.iter_mut().zip(spectrum).for_each(|(x, c)| *x += s * (c / unit) as f32);
+            }
+        }
+        map
+    }
+
     /// Scales each SLF to a peak just below 1 and its PSD inversely.
     pub fn new(grid: Grid, psd: &Array2<f64>, slf: impl Fn(usize) -> Array2<f64>) -> Self {
         let mut out =

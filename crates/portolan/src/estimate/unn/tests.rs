@@ -1,9 +1,9 @@
 //! The seam to the engine: what `unn` asks of it, and what it makes of the answers.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::engine::{CpuEngine, EngineError};
+use crate::engine::{CpuEngine, Engine, EngineError};
 use crate::estimate::{Emitters, method};
 use crate::fixture::{self, Estimate};
 use crate::sense::{Quantising, Sensing, SensorLayout, sense};
@@ -152,4 +152,46 @@ fn a_refusal_is_an_error_that_names_the_engine() {
     let diverged = Canned(|_| Ok(vec![Err(Diverged { iteration: 7 })]));
     let error = run(Arc::new(diverged), &QUICK, &readings(false)).unwrap_err().to_string();
     assert_eq!(error, "the fit diverged at iteration 7: lower lr_network or lr_psd");
+}
+
+/// The first line of the paper's algorithm: what the decoder draws is close to the decomposition's
+/// map, PSDs included, before the fit begins.
+#[test]
+fn the_papers_start_draws_the_map_of_the_decomposition() {
+    let readings = readings(false);
+    // One step of next to nothing: the start is what is drawn.
+    let still =
+        [("recipe", "paper"), ("iterations", "1"), ("lr_network", "1e-9"), ("tolerance", "0")];
+    let paper = [&still[..], &[("start_iterations", "600")]].concat();
+    let recorder = Arc::new(Recorder::default());
+    let drawn = run(recorder.clone(), &paper, &readings).unwrap().map;
+    let size = "fit 1 of 24 x 20, 2 emitters";
+    let calls = [format!("{size}, 600 iterations"), format!("{size}, 1 iterations")];
+    assert_eq!(*recorder.calls.lock().unwrap(), calls);
+    let context = Context { emitters: Emitters::Count(2), seed: 1, ..Context::default() };
+    let goal = fixture::estimate(&Btd::default(), &readings, &context).unwrap().map;
+    let distance = |map: &crate::RadioMap| {
+        let score = crate::score::score(map, &goal, None).unwrap();
+        score.rmse_db
+    };
+    let (close, far) = (distance(&drawn), {
+        let random = [&still[..], &[("start", "xavier")]].concat();
+        distance(&run(Arc::new(CpuEngine), &random, &readings).unwrap().map)
+    });
+    assert!(close < 3.0 && close < 0.3 * far, "{close} {far}");
+    let linear = [&paper[..], &[("start_domain", "linear")]].concat();
+    let linear = distance(&run(Arc::new(CpuEngine), &linear, &readings).unwrap().map);
+    assert!(linear > close && linear < far, "{linear}");
+}
+
+#[test]
+fn options_of_the_start_that_do_not_belong_together_are_refused() {
+    for (settings, named) in [
+        (&[("rates", "box")][..], "rates belongs to recipe=paper"),
+        (&[("start_domain", "linear")], "start_domain needs start_learns=map"),
+        (&[("recipe", "paper"), ("start_learns", "slf"), ("start_domain", "log")], "start_domain"),
+    ] {
+        let error = run(Arc::new(CpuEngine), settings, &readings(false)).unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+    }
 }

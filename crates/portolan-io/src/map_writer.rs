@@ -59,7 +59,7 @@ pub struct MapLayout {
 /// # fn strip(_: std::ops::Range<usize>) -> ndarray::Array3<f64> { todo!() }
 /// let arrays = vec!["map", "spread_db"];
 /// let layout = MapLayout { rows: 900, cols: 800, bands: 9, arrays, element: Element::Float32 };
-/// let mut writer = MapWriter::create("map.npz", &layout, &[Field::scalar("cell_m", 2.0)], false)?;
+/// let mut writer = MapWriter::create("map.npz", &layout, &[NamedArray::scalar("cell_m", 2.0)], false)?;
 /// for first in (0..900).step_by(100) {
 ///     writer.write_rows("map", strip(first..first + 100).view())?;
 ///     writer.write_rows("spread_db", strip(first..first + 100).view())?;

@@ -1,4 +1,19 @@
 //! Radio readings and maps to and from files (npz, csv, mat, Wi-Fi traces), and pictures of them.
+//!
+//! ```
+//! use portolan::estimate::{Kriging, Method};
+//! use portolan::{Context, Progress};
+//! use portolan_io::{ReadOptions, WriteOptions, read_map, read_readings, write_map};
+//! # let folder = tempfile::tempdir()?;
+//! # let (table, output) = (folder.path().join("survey.csv"), folder.path().join("map.npz"));
+//! # std::fs::write(&table, "x_m,y_m,dbm_2412MHz\n0,0,-60\n9,1,-66\n2,7,-71\n8,8,-75\n")?;
+//! let readings = read_readings(&table, &ReadOptions::default())?.value;
+//! let model = Kriging::default().fit(&readings, &Context::default(), &Progress::silent())?;
+//! let map = model.default_map(&Progress::silent())?;
+//! write_map(&output, &map, &WriteOptions::default())?;
+//! assert_eq!(read_map(&output, &ReadOptions::default())?.value, map);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod authors;
 mod columns;

@@ -32,7 +32,7 @@
 //! use portolan::simulate::{Scenario, simulate};
 //! use portolan::{Context, Grid, Progress};
 //!
-//! let grid = Grid::new(32, 32, 1.0)?;
+//! let grid = Grid::new(24, 24, 1.0)?;
 //! let truth = simulate(&Scenario { bands: 8, ..Scenario::new(grid) })?;
 //! let readings = sense(&truth, &Sensing::exact(SensorLayout::Fraction(0.1), 0))?;
 //! let model = build("kriging", [])?.fit(&readings, &Context::default(), &Progress::silent())?;

@@ -3,16 +3,16 @@
 //! A method is a struct. What is not set is its default:
 //!
 //! ```
-//! use portolan::estimate::{Method, Unn};
+//! use portolan::estimate::{Imitation, Method, Unn};
 //! use portolan::{Context, Emitters, Grid, Progress};
 //! # use portolan::sense::{SensorLayout, Sensing, sense};
 //! # use portolan::simulate::{Scenario, simulate};
-//! let grid = Grid::new(16, 16, 1.0)?;
+//! let grid = Grid::new(12, 12, 1.0)?;
 //! let truth = simulate(&Scenario { bands: 4, emitters: 2, ..Scenario::new(grid) })?;
-//! let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(50), 0))?;
+//! let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(40), 0))?;
 //! // The paper's decoder, with fewer iterations than it takes for a good map.
 //! let mut method = Unn::default();
-//! method.iterations = 20;
+//! (method.imitation, method.iterations) = (Imitation::Exactly(20), 20);
 //! let context = Context { emitters: Emitters::Count(2), ..Context::default() };
 //! let model = method.fit(&readings, &context, &Progress::silent())?;
 //! assert_eq!(model.map(grid, &Progress::silent())?.bands(), 4);

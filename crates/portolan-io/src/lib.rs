@@ -58,12 +58,13 @@ pub use format::{Format, read, read_map, read_readings, write_map, write_reading
 pub use map_arrays::{MapAttributes, attribute_arrays};
 pub use map_part::read_map_part;
 pub use map_writer::{Element, MapLayout, MapWriter};
-pub use memory::available as free_memory;
+pub use memory::{available as free_memory, shown_bytes};
 pub use model_file::{read_model, write_model};
 pub use named_array::{ArrayData, NamedArray};
 pub use options::{Content, Loaded, ReadOptions, Unit, WriteOptions};
 pub use output::{
-    abandon_writes, check_output, check_output_is_not_input, try_abandon_writes, write_bytes,
+    abandon_writes, check_output, check_output_is_not_input, free_space, try_abandon_writes,
+    write_bytes,
 };
 pub use places::{PlaceTable, read_places, write_predictions};
 pub use stored_map::{MapFile, Strips};

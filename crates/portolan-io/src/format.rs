@@ -75,6 +75,16 @@ pub(crate) enum Want {
 }
 
 /// Reads a map or readings, whichever the file holds.
+///
+/// ```
+/// use portolan_io::{Content, ReadOptions, read};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("survey.csv");
+/// # std::fs::write(&path, "x_m,y_m,dbm_2412MHz\n0,0,-60\n9,1,-66\n2,7,-71\n")?;
+/// let found = read(&path, &ReadOptions::default())?;
+/// assert!(matches!(found.value, Content::Readings(readings) if readings.sensors() == 3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<Content>> {
     let path = path.as_ref();
     let mut source = Source::open(path)?;
@@ -84,6 +94,16 @@ pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<Cont
 }
 
 /// Reads a map. A table becomes a map with the cells it does not list left unknown.
+///
+/// ```
+/// use portolan_io::{ReadOptions, read_map};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("map.csv");
+/// std::fs::write(&path, "row,col,dbm_2412MHz\n0,0,-60\n1,1,-70\n")?;
+/// let map = read_map(&path, &ReadOptions { grid: Some((2, 2)), ..ReadOptions::default() })?.value;
+/// assert!((map.band(0)[[1, 1]] / 1e-7 - 1.0).abs() < 1e-12 && map.band(0)[[0, 1]].is_nan());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_map(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<RadioMap>> {
     let path = path.as_ref();
     let mut source = Source::open(path)?;
@@ -96,6 +116,19 @@ pub fn read_map(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<
 }
 
 /// Reads readings.
+///
+/// ```
+/// use portolan_io::{ReadOptions, read_readings};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("survey.csv");
+/// std::fs::write(&path, "x_m,y_m,dbm_2412MHz\n0,0,-60\n9,1,100\n2,7,-71\n")?;
+/// // This receiver writes 100 where it hears nothing.
+/// let options = ReadOptions { not_heard: Some(100.0), ..ReadOptions::default() };
+/// let readings = read_readings(&path, &options)?.value;
+/// assert_eq!((readings.labels().label(0).as_str(), readings.gaps()), ("2412MHz", 0));
+/// assert!(readings.not_heard().is_some_and(|silent| silent.entries[[1, 0]]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_readings(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<Readings>> {
     let path = path.as_ref();
     let mut source = Source::open(path)?;
@@ -108,6 +141,22 @@ pub fn read_readings(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Lo
 }
 
 /// Writes a map in the format that the name ends in.
+///
+/// ```
+/// use portolan::{Grid, RadioMap, Scale};
+/// use portolan_io::{ReadOptions, WriteOptions, read_map, write_map};
+/// # let folder = tempfile::tempdir()?;
+/// let power = ndarray::Array3::from_elem((3, 4, 2), 1e-7);
+/// let map = RadioMap::dense(Grid::new(3, 4, 1.0)?, power, Scale::Absolute)?;
+/// for name in ["map.npz", "map.mat"] {
+///     let path = folder.path().join(name);
+///     write_map(&path, &map, &WriteOptions::default())?;
+///     assert_eq!(read_map(&path, &ReadOptions::default())?.value, map);
+///     // What is there stays, unless it is said otherwise.
+///     assert!(write_map(&path, &map, &WriteOptions::default()).is_err());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_map(path: impl AsRef<Path>, map: &RadioMap, options: &WriteOptions) -> Result<()> {
     let path = path.as_ref();
     match Format::of_output(path)? {
@@ -129,6 +178,19 @@ pub fn write_map(path: impl AsRef<Path>, map: &RadioMap, options: &WriteOptions)
 }
 
 /// Writes readings in the format that the name ends in.
+///
+/// ```
+/// use ndarray::array;
+/// use portolan::{Readings, Scale, Site, Values};
+/// use portolan_io::{ReadOptions, WriteOptions, read_readings, write_readings};
+/// # let folder = tempfile::tempdir()?;
+/// let sites = vec![Site::new(0.0, 0.0), Site::new(3.5, 1.25)];
+/// let readings = Readings::new(sites, Values::Power(array![[1e-7], [2e-8]]), Scale::Absolute)?;
+/// let path = folder.path().join("readings.npz");
+/// write_readings(&path, &readings, &WriteOptions::default())?;
+/// assert_eq!(read_readings(&path, &ReadOptions::default())?.value, readings);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_readings(
     path: impl AsRef<Path>,
     readings: &Readings,

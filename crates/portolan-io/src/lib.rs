@@ -1,4 +1,19 @@
 //! Radio readings and maps to and from files (npz, csv, mat, Wi-Fi traces), and pictures of them.
+//!
+//! ```
+//! use portolan::estimate::{Kriging, Method};
+//! use portolan::{Context, Progress};
+//! use portolan_io::{ReadOptions, WriteOptions, read_map, read_readings, write_map};
+//! # let folder = tempfile::tempdir()?;
+//! # let (table, output) = (folder.path().join("survey.csv"), folder.path().join("map.npz"));
+//! # std::fs::write(&table, "x_m,y_m,dbm_2412MHz\n0,0,-60\n9,1,-66\n2,7,-71\n8,8,-75\n")?;
+//! let readings = read_readings(&table, &ReadOptions::default())?.value;
+//! let model = Kriging::default().fit(&readings, &Context::default(), &Progress::silent())?;
+//! let map = model.default_map(&Progress::silent())?;
+//! write_map(&output, &map, &WriteOptions::default())?;
+//! assert_eq!(read_map(&output, &ReadOptions::default())?.value, map);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod authors;
 mod columns;
@@ -43,12 +58,13 @@ pub use format::{Format, read, read_map, read_readings, write_map, write_reading
 pub use map_arrays::{MapAttributes, attribute_arrays};
 pub use map_part::read_map_part;
 pub use map_writer::{Element, MapLayout, MapWriter};
-pub use memory::available as free_memory;
+pub use memory::{available as free_memory, shown_bytes};
 pub use model_file::{read_model, write_model};
 pub use named_array::{ArrayData, NamedArray};
 pub use options::{Content, Loaded, ReadOptions, Unit, WriteOptions};
 pub use output::{
-    abandon_writes, check_output, check_output_is_not_input, try_abandon_writes, write_bytes,
+    abandon_writes, check_output, check_output_is_not_input, free_space, try_abandon_writes,
+    write_bytes,
 };
 pub use places::{PlaceTable, read_places, write_predictions};
 pub use stored_map::{MapFile, Strips};

@@ -54,18 +54,22 @@ pub struct MapLayout {
 
 /// A map `.npz` that is being written strip by strip. It is removed unless it is finished.
 ///
-/// ```no_run
-/// use portolan_io::{Element, NamedArray, MapLayout, MapWriter};
-/// # fn strip(_: std::ops::Range<usize>) -> ndarray::Array3<f64> { todo!() }
-/// let arrays = vec!["map", "spread_db"];
-/// let layout = MapLayout { rows: 900, cols: 800, bands: 9, arrays, element: Element::Float32 };
-/// let mut writer = MapWriter::create("map.npz", &layout, &[Field::scalar("cell_m", 2.0)], false)?;
-/// for first in (0..900).step_by(100) {
-///     writer.write_rows("map", strip(first..first + 100).view())?;
-///     writer.write_rows("spread_db", strip(first..first + 100).view())?;
+/// ```
+/// use ndarray::Array3;
+/// use portolan_io::{Element, MapFile, MapLayout, MapWriter, NamedArray};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("map.npz");
+/// let element = Element::Float32;
+/// let layout = MapLayout { rows: 90, cols: 80, bands: 9, arrays: vec!["map"], element };
+/// let mut writer = MapWriter::create(&path, &layout, &[NamedArray::scalar("cell_m", 2.0)], false)?;
+/// for first in (0..90).step_by(30) {
+///     let strip = Array3::from_elem((30, 80, 9), 1e-7 * (1 + first) as f64);
+///     writer.write_rows("map", strip.view())?;
 /// }
 /// writer.finish()?;
-/// # Ok::<(), portolan_io::IoError>(())
+/// let found = MapFile::open(&path)?.read_rows("map", 60..61, 0..1, 0..1)?;
+/// assert!((found[[0, 0, 0]] / 61e-7 - 1.0).abs() < 1e-6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct MapWriter {
     path: PathBuf,

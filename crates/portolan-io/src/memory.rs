@@ -100,8 +100,8 @@ fn left_of(limit: u64, usage: u64, stat: &str) -> u64 {
     limit.saturating_sub(usage.saturating_sub(cached.unwrap_or(0)))
 }
 
-/// A size for people.
-pub(crate) fn shown_bytes(bytes: u64) -> String {
+/// A size for people, such as 1.5 GB.
+pub fn shown_bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
     if bytes < 1000 {
         return format!("{bytes} bytes");

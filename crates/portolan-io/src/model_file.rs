@@ -22,6 +22,22 @@ pub(crate) fn is_model(store: &dyn Store) -> bool {
 }
 
 /// Writes a model; its name must end in .npz.
+///
+/// ```
+/// use ndarray::array;
+/// use portolan::estimate::{Kriging, Method};
+/// use portolan::{Context, Progress, Readings, Scale, Site, Values};
+/// use portolan_io::{read_model, write_model};
+/// # let folder = tempfile::tempdir()?;
+/// let sites = vec![Site::new(0.0, 0.0), Site::new(3.5, 1.25), Site::new(1.0, 6.0)];
+/// let readings = Readings::new(sites, Values::Power(array![[1e-7], [2e-8], [3e-8]]), Scale::Absolute)?;
+/// let model = Kriging::default().fit(&readings, &Context::default(), &Progress::silent())?;
+/// let path = folder.path().join("model.npz");
+/// write_model(&path, &model, false)?;
+/// let (at, silent) = ([Site::new(2.0, 2.0)], Progress::silent());
+/// assert_eq!(read_model(&path)?.predict(&at, &silent)?, model.predict(&at, &silent)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_model(path: impl AsRef<Path>, model: &Model, force: bool) -> Result<()> {
     let path = path.as_ref();
     if path.extension().is_none_or(|e| !e.eq_ignore_ascii_case("npz")) {

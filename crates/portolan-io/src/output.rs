@@ -102,7 +102,7 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 /// Refuses an output that is known to need more room than its disk has.
 pub(crate) fn check_space(path: &Path, bytes: io::Result<u64>) -> Result<()> {
     let bytes = bytes.map_err(|source| IoError::Write { path: path.to_owned(), source })?;
-    match free_space(folder(path)) {
+    match free_space(path) {
         Some(free) if bytes > free => {
             let (bytes, free) = (shown_bytes(bytes), shown_bytes(free));
             Err(Problem::new(format!("it takes {bytes}, {free} are free there")).in_target(path))
@@ -111,16 +111,16 @@ pub(crate) fn check_space(path: &Path, bytes: io::Result<u64>) -> Result<()> {
     }
 }
 
-/// Bytes that may still be written to a folder's disk; `None` where that is not known.
-fn free_space(folder: &Path) -> Option<u64> {
+/// Bytes that may still be written to an output's disk; `None` where that is not known.
+pub fn free_space(output: &Path) -> Option<u64> {
     #[cfg(unix)]
     {
-        let found = rustix::fs::statvfs(folder).ok()?;
+        let found = rustix::fs::statvfs(folder(output)).ok()?;
         found.f_bavail.checked_mul(found.f_frsize)
     }
     #[cfg(not(unix))]
     {
-        let _ = folder;
+        let _ = output;
         None
     }
 }

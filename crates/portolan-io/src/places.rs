@@ -23,6 +23,18 @@ pub struct PlaceTable {
 }
 
 /// Reads a table with the columns x_m and y_m; the others are kept as they are.
+///
+/// ```
+/// use portolan::Site;
+/// use portolan_io::read_places;
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("places.csv");
+/// std::fs::write(&path, "name,x_m,y_m\ndoor,1.5,2\ndesk,4,0\n")?;
+/// let places = read_places(&path)?;
+/// assert_eq!(places.sites[1], Site::new(4.0, 0.0));
+/// assert_eq!(places.lines[0][0], "door");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_places(path: impl AsRef<Path>) -> Result<PlaceTable> {
     let path = path.as_ref();
     let mut source = Source::open(path)?;

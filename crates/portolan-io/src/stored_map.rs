@@ -21,6 +21,20 @@ use crate::summary::ArraySummary;
 /// An array saved by `np.savez` or by [`MapWriter`](crate::MapWriter) is sought in the file; one
 /// saved by `np.savez_compressed` is streamed through. A part carries no check sum: damage shows
 /// only where an array is read to its end.
+///
+/// ```
+/// use portolan::{Grid, RadioMap, Scale};
+/// use portolan_io::{MapFile, WriteOptions, write_map};
+/// # let folder = tempfile::tempdir()?;
+/// let power = ndarray::Array3::from_shape_fn((6, 4, 2), |(i, ..)| 1e-7 * (1 + i) as f64);
+/// let map = RadioMap::dense(Grid::new(6, 4, 1.0)?, power, Scale::Absolute)?;
+/// let path = folder.path().join("map.npz");
+/// write_map(&path, &map, &WriteOptions::default())?;
+/// let mut file = MapFile::open(&path)?;
+/// assert_eq!(file.shape(), (6, 4, 2));
+/// assert_eq!(file.read_rows("map", 4..6, 0..1, 0..2)?[[1, 0, 0]], 1e-7 * 6.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct MapFile {
     npz: Npz<'static>,
     path: PathBuf,

@@ -90,6 +90,16 @@ pub struct FileSummary {
 
 /// Looks into a file. A file of arrays that make no map is described too, so that `--var` can be
 /// chosen; one whose map or readings are wrong is an error.
+///
+/// ```
+/// use portolan_io::{FileKind, ReadOptions, inspect};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("survey.csv");
+/// # std::fs::write(&path, "x_m,y_m,dbm_2412MHz\n0,0,-60\n9,1,-66\n2,7,-71\n")?;
+/// let found = inspect(&path, &ReadOptions::default())?;
+/// assert_eq!((found.kind, found.sensors, found.unit), (FileKind::Readings, Some(3), Some("dbm")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<FileSummary> {
     let path = path.as_ref();
     let in_file = |problem: Problem| problem.in_file(path);

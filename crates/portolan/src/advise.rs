@@ -86,6 +86,25 @@ pub fn shuffled(mut cells: Vec<Cell>, seed: u64) -> Vec<Cell> {
 /// The best `count` places, best first. `map` is what was estimated from the sensors; its spread,
 /// averaged over bands, is the variance to be reduced. Cells whose power or spread is unknown (NaN)
 /// are neither advised nor counted; regions to leave out are not advised.
+///
+/// ```
+/// use portolan::advise::{Process, advise};
+/// use portolan::estimate::build;
+/// use portolan::{Context, Grid, Progress, Region, Site};
+/// # use portolan::sense::{SensorLayout, Sensing, sense};
+/// # use portolan::simulate::{Scenario, simulate};
+/// let grid = Grid::new(16, 16, 1.0)?;
+/// let truth = simulate(&Scenario { bands: 4, emitters: 2, seed: 3, ..Scenario::new(grid) })?;
+/// let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(30), 0))?;
+/// let model = build("kriging", [])?.fit(&readings, &Context::default(), &Progress::silent())?;
+/// let map = model.map(grid, &Progress::silent())?;
+/// let process = Process::from_report(model.report()).expect("kriging fits one");
+/// let pond = Region { low: Site::new(0.0, 0.0), high: Site::new(5.0, 5.0) };
+/// let advice = advise(readings.sites(), &map, &[pond], process, 3, &Progress::silent())?;
+/// assert_eq!(advice.len(), 3);
+/// assert!(advice.iter().all(|a| a.share > 0.0 && (a.cell.row > 5 || a.cell.col > 5)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn advise(
     sensors: &[Site],
     map: &RadioMap,

@@ -115,6 +115,21 @@ impl Covering {
 
 impl FactoredClass {
     /// Lemma 1: the covering number of the factored maps at `epsilon` in Frobenius norm.
+    ///
+    /// ```
+    /// use portolan::bound::{DecoderClass, FactoredClass, NetworkFactor};
+    /// let maps = FactoredClass {
+    ///     decoder: DecoderClass::paper(),
+    ///     emitters: 4,
+    ///     bands: 64,
+    ///     psd_norm: 1.0,
+    ///     slf_norm: 1.0,
+    ///     factor: NetworkFactor::Printed,
+    /// };
+    /// // A finer cover has more elements.
+    /// assert!(maps.covering(0.01)?.ln_log() > maps.covering(0.1)?.ln_log());
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
     pub fn covering(&self, epsilon: f64) -> Result<Covering, InputError> {
         self.check()?;
         positive("epsilon", epsilon)?;
@@ -181,6 +196,31 @@ pub enum Precision {
 }
 
 /// A bound on the error of the recovered map: its root mean square over cells and bands.
+///
+/// ```
+/// use portolan::bound::{DecoderClass, FactoredClass, NetworkFactor, Precision, RecoveryBound};
+/// let maps = FactoredClass {
+///     decoder: DecoderClass::paper(),
+///     emitters: 4,
+///     bands: 64,
+///     psd_norm: 1.0,
+///     slf_norm: 1.0,
+///     factor: NetworkFactor::Printed,
+/// };
+/// let bound = RecoveryBound {
+///     precision: Precision::Full,
+///     emitters: 4,
+///     bands: 64,
+///     ln_log_covering: maps.covering(0.1)?.ln_log(),
+///     constant: 1.0,
+///     misfit: 0.0,
+/// };
+/// // More sensors, a smaller error; and the number of sensors that an error asks for.
+/// let error = bound.terms(410)?.ln_total().exp();
+/// assert!(bound.terms(820)?.ln_total().exp() < error);
+/// assert!(bound.sensors_for(0.5 * error)?.count.unwrap() > 410);
+/// # Ok::<(), portolan::InputError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecoveryBound {
     /// Full readings or levels: which proposition holds.

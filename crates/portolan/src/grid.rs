@@ -59,6 +59,14 @@ impl Grid {
     }
 
     /// The grid with cells of `cell_m` metres that covers a region, origin at its low corner.
+    ///
+    /// ```
+    /// use portolan::{Grid, Region, Site};
+    /// let region = Region { low: Site::new(10.0, 0.0), high: Site::new(13.0, 5.0) };
+    /// let grid = Grid::covering(region, 0.5)?;
+    /// assert_eq!((grid.rows(), grid.cols(), grid.origin()), (7, 11, region.low));
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
     pub fn covering(region: Region, cell_m: f64) -> Result<Self, InputError> {
         Self::new(1, 1, cell_m)?;
         let cells =

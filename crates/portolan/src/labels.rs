@@ -75,6 +75,13 @@ impl BandLabels {
     }
 
     /// The band of that label, or of that number.
+    ///
+    /// ```
+    /// use portolan::BandLabels;
+    /// let labels = BandLabels::from_frequencies(vec![2.412e9, 2.437e9])?;
+    /// assert_eq!((labels.find("2437MHz", 2), labels.find("0", 2), labels.find("5GHz", 2)), (Some(1), Some(0), None));
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
     pub fn find(&self, text: &str, bands: usize) -> Option<usize> {
         let named = (0..bands).find(|&band| self.label(band) == text);
         named.or_else(|| text.parse().ok().filter(|band| *band < bands))

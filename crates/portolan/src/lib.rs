@@ -7,7 +7,7 @@
 //! ```
 //! use ndarray::array;
 //! use portolan::estimate::{Kriging, Method};
-//! use portolan::{Context, Progress, Readings, Scale, Site, Values};
+//! use portolan::{Context, Grid, Progress, Readings, Scale, Site, Values};
 //!
 //! let sites = vec![Site::new(0.0, 0.0), Site::new(12.5, 3.0), Site::new(4.0, 9.5)];
 //! let dbm = array![[-70.0, -63.0], [-71.0, f64::NAN], [-80.0, -60.0]];
@@ -16,6 +16,9 @@
 //! let model = Kriging::default().fit(&readings, &Context::default(), &Progress::silent())?;
 //! let there = model.predict(&[Site::new(6.0, 4.0)], &Progress::silent())?;
 //! assert!(there.power[[0, 0]] > 1e-8 && there.spread_db.unwrap()[[0, 0]] > 0.0);
+//! // The same model draws a map: here 14 x 11 cells of one metre.
+//! let map = model.map(Grid::new(14, 11, 1.0)?, &Progress::silent())?;
+//! assert!((map.band(0)[[6, 4]] / there.power[[0, 0]] - 1.0).abs() < 1e-9);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -29,7 +32,7 @@
 //! use portolan::simulate::{Scenario, simulate};
 //! use portolan::{Context, Grid, Progress};
 //!
-//! let grid = Grid::new(32, 32, 1.0)?;
+//! let grid = Grid::new(24, 24, 1.0)?;
 //! let truth = simulate(&Scenario { bands: 8, ..Scenario::new(grid) })?;
 //! let readings = sense(&truth, &Sensing::exact(SensorLayout::Fraction(0.1), 0))?;
 //! let model = build("kriging", [])?.fit(&readings, &Context::default(), &Progress::silent())?;

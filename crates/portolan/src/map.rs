@@ -13,6 +13,16 @@ use crate::site::Site;
 
 /// A map as a sum over emitters of spatial loss field (SLF) times power spectral density (PSD):
 /// X(i, j, k) = sum_r S_r(i, j) c_r(k).
+///
+/// ```
+/// use ndarray::{Array3, array};
+/// use portolan::{Factors, Grid, RadioMap, Scale};
+/// let slf = Array3::from_shape_fn((2, 3, 3), |(r, i, j)| if r == 0 { 1.0 } else { (i + j) as f64 });
+/// let factors = Factors { slf, psd: array![[1e-3, 0.0], [1e-4, 2e-4]] };
+/// let map = RadioMap::factored(Grid::new(3, 3, 1.0)?, factors, Scale::paper())?;
+/// assert!((map.band(0)[[2, 1]] - 1.3e-3).abs() < 1e-15);
+/// # Ok::<(), portolan::InputError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factors {
     /// Emitters x rows x columns.

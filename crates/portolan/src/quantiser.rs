@@ -11,6 +11,15 @@ pub const MISSING_LEVEL: u8 = 255;
 pub const AUTHORS_EDGES: [f64; 7] = [-11.350, -10.472, -9.010, -8.931, -8.041, -7.611, -5.763];
 
 /// Inner edges in ln(x + offset), ascending, and the noise added before quantising.
+///
+/// ```
+/// use portolan::Quantiser;
+/// let quantiser = Quantiser::new(vec![-9.0, -7.0], 0.0, 1e-6)?;
+/// assert_eq!([-10.0, -8.0, -1.0].map(|value| quantiser.level(value)), [0, 1, 2]);
+/// let middle = quantiser.decode(1);
+/// assert!((quantiser.link().apply(middle) + 8.0).abs() < 1e-12);
+/// # Ok::<(), portolan::InputError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantiser {
     edges: Vec<f64>,

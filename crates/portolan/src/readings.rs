@@ -90,6 +90,18 @@ pub struct NotHeard {
 impl Readings {
     /// One row of `values` per site. Where the scale has no zero, powers of zero are "not heard",
     /// below the faintest reading of their band.
+    ///
+    /// ```
+    /// use ndarray::array;
+    /// use portolan::{InputError, Readings, Scale, Site, Values};
+    /// let sites = vec![Site::new(0.0, 0.0), Site::new(3.5, 1.25), Site::new(0.0, 9.0)];
+    /// let readings = Readings::new(sites, Values::Power(array![[1e-7], [0.0], [2e-8]]), Scale::Absolute)?;
+    /// assert_eq!(readings.not_heard().map(|silent| silent.floor[0]), Some(2e-8));
+    /// // One sensor is too few.
+    /// let alone = Readings::new(vec![Site::new(0.0, 0.0)], Values::Power(array![[1e-7]]), Scale::Absolute);
+    /// assert_eq!(alone.unwrap_err(), InputError::TooFewSensors { found: 1 });
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
     pub fn new(sites: Vec<Site>, values: Values, scale: Scale) -> Result<Self, InputError> {
         check_sites(&sites)?;
         let mut seen = std::collections::HashMap::with_capacity(sites.len());

@@ -36,6 +36,13 @@ impl Scale {
     }
 
     /// A relative scale; the offset must be a positive number.
+    ///
+    /// ```
+    /// use portolan::Scale;
+    /// assert_eq!(Scale::relative(1e-6)?, Scale::paper());
+    /// assert!(Scale::relative(0.0).is_err());
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
     pub fn relative(offset: f64) -> Result<Self, InputError> {
         if !(offset.is_finite() && offset > 0.0) {
             return Err(InputError::Request(format!(
@@ -59,6 +66,11 @@ impl Scale {
     }
 
     /// The unit for people: dBm or dB.
+    ///
+    /// ```
+    /// use portolan::Scale;
+    /// assert_eq!((Scale::Absolute.decibels(), Scale::Uncalibrated.decibels()), ("dBm", "dB"));
+    /// ```
     pub fn decibels(self) -> &'static str {
         match self {
             Scale::Absolute => "dBm",

@@ -177,6 +177,20 @@ struct Sums {
 
 /// Compares an estimate with the truth; `offset` is that of the truth's scale where absent. Where it
 /// is 0, an estimate is never counted as less than a hundredth of the faintest true power.
+///
+/// ```
+/// use ndarray::Array3;
+/// use portolan::score::score;
+/// use portolan::{Grid, RadioMap, Scale};
+/// let grid = Grid::new(8, 8, 1.0)?;
+/// let power = Array3::from_shape_fn((8, 8, 2), |(i, j, k)| 1e-7 * (1 + i + 2 * j + 3 * k) as f64);
+/// let truth = RadioMap::dense(grid, power.clone(), Scale::Absolute)?;
+/// let twice = RadioMap::dense(grid, 2.0 * power, Scale::Absolute)?;
+/// let found = score(&twice, &truth, None)?;
+/// assert!((found.rmse_db - 3.0103).abs() < 1e-4);
+/// assert_eq!((score(&truth, &truth, None)?.ssim, found.entries), (Some(1.0), 128));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn score(
     estimate: &RadioMap,
     truth: &RadioMap,

@@ -18,6 +18,19 @@ use crate::simulate::{Scenario, simulate, stream};
 use crate::site::Site;
 
 /// Where the sensors stand.
+///
+/// ```
+/// use portolan::sense::{SensorLayout, Sensing, sense};
+/// use portolan::{Cell, Grid};
+/// # use portolan::simulate::{Scenario, simulate};
+/// # let map = simulate(&Scenario { bands: 4, ..Scenario::new(Grid::new(20, 20, 1.0)?) })?;
+/// let count = |layout| Ok(sense(&map, &Sensing::exact(layout, 0))?.sensors());
+/// assert_eq!(count(SensorLayout::Fraction(0.05))?, 20);
+/// assert_eq!(count(SensorLayout::Lattice(5))?, 16);
+/// let waypoints = vec![Cell::new(0, 0), Cell::new(0, 19)];
+/// assert_eq!(count(SensorLayout::Path { waypoints, every: 2 })?, 10);
+/// # Ok::<(), portolan::InputError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SensorLayout {
@@ -39,6 +52,18 @@ pub enum SensorLayout {
 }
 
 /// Levels instead of power.
+///
+/// ```
+/// use portolan::sense::{Quantising, Sensing, SensorLayout, sense};
+/// use portolan::{Grid, Values};
+/// # use portolan::simulate::{Scenario, simulate};
+/// # let map = simulate(&Scenario { bands: 4, ..Scenario::new(Grid::new(20, 20, 1.0)?) })?;
+/// let quantising = Some(Quantising { bits: 3, edges: None, sigma: 0.0 });
+/// let sensing = Sensing { quantising, ..Sensing::exact(SensorLayout::Count(40), 0) };
+/// let readings = sense(&map, &sensing)?;
+/// assert!(matches!(readings.values(), Values::Levels { quantiser, .. } if quantiser.edges().len() == 7));
+/// # Ok::<(), portolan::InputError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantising {
     /// Bits of a level, 1 to 8.
@@ -50,6 +75,20 @@ pub struct Quantising {
 }
 
 /// How a map is sensed.
+///
+/// ```
+/// use portolan::Grid;
+/// use portolan::sense::{Sensing, SensorLayout, sense};
+/// # use portolan::simulate::{Scenario, simulate};
+/// # let map = simulate(&Scenario { bands: 4, ..Scenario::new(Grid::new(20, 20, 1.0)?) })?;
+/// let exact = Sensing::exact(SensorLayout::Count(40), 0);
+/// let noisy = Sensing { snr_db: Some(20.0), gaps: 0.1, ..exact.clone() };
+/// let (exact, noisy) = (sense(&map, &exact)?, sense(&map, &noisy)?);
+/// // The same places, other values.
+/// assert_eq!(exact.sites(), noisy.sites());
+/// assert!(exact.gaps() == 0 && noisy.gaps() > 0);
+/// # Ok::<(), portolan::InputError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sensing {
     /// Where the sensors stand.
@@ -72,6 +111,17 @@ impl Sensing {
 }
 
 /// Readings of a map. Unknown cells (NaN) are passed over by random layouts and leave gaps in others.
+///
+/// ```
+/// use portolan::sense::{Sensing, SensorLayout, sense};
+/// use portolan::{Cell, Grid};
+/// # use portolan::simulate::{Scenario, simulate};
+/// # let map = simulate(&Scenario { bands: 4, ..Scenario::new(Grid::new(20, 20, 1.0)?) })?;
+/// let cells = vec![Cell::new(2, 3), Cell::new(17, 4)];
+/// let readings = sense(&map, &Sensing::exact(SensorLayout::Cells(cells), 0))?;
+/// assert_eq!(readings.power()[[1, 0]], map.band(0)[[17, 4]]);
+/// # Ok::<(), portolan::InputError>(())
+/// ```
 pub fn sense(map: &RadioMap, sensing: &Sensing) -> Result<Readings, InputError> {
     let cells = place(map, &sensing.layout, &mut stream(sensing.seed, 0))?;
     let mut values = Array2::zeros((cells.len(), map.bands()));

@@ -43,6 +43,14 @@ impl Site {
 }
 
 /// An upright rectangle.
+///
+/// ```
+/// use portolan::{Region, Site};
+/// let sites = [Site::new(2.0, -1.0), Site::new(5.0, 3.0), Site::new(4.0, 7.0)];
+/// let region = Region::around(&sites).unwrap();
+/// assert_eq!((region.width_m(), region.height_m()), (3.0, 8.0));
+/// assert_eq!(region.low, Site::new(2.0, -1.0));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Region {
     /// Least x and y.

@@ -4,11 +4,12 @@ use std::path::Path;
 
 use portolan::{EstimateError, Grid, Model, RadioMap, Scale};
 use portolan_io::{
-    Element, Format, IoError, MapAttributes, MapLayout, MapWriter, WriteOptions, attribute_arrays,
-    free_memory, write_map,
+    Element, IoError, MapAttributes, MapLayout, MapWriter, WriteOptions, attribute_arrays,
+    write_map,
 };
 
 use super::far_above;
+use super::needs::MapSize;
 use crate::failure::Failure;
 use crate::watch::watched;
 
@@ -22,36 +23,24 @@ pub struct MapRequest<'a> {
     pub force: bool,
 }
 
-/// Maps of more entries than this are written strip by strip.
-const MOST_AT_ONCE: u64 = 1 << 26;
 /// Entries of one strip.
 const STRIP: usize = 1 << 21;
-/// Bytes that an entry takes while a map is drawn at once: power, spread and reading spread, and a
-/// copy of each.
-const BYTES_AT_ONCE: u64 = 48;
+
+/// Refuses a map that cannot be written, and says what a large one takes: before any work.
+pub fn check_map(size: &MapSize, output: &Path, f64: bool) -> Result<(), Failure> {
+    size.needs(output, f64, STRIP as u64)?.check(output)
+}
 
 /// Draws and writes; returns what the user should know.
 pub fn draw_map(request: &MapRequest<'_>) -> Result<Vec<String>, Failure> {
     let MapRequest { model, grid, bands, output, force, .. } = *request;
-    let cells = grid.rows() as u64 * grid.cols() as u64;
-    let entries = cells.saturating_mul(bands.len() as u64);
-    let short = free_memory().is_some_and(|free| entries.saturating_mul(BYTES_AT_ONCE) > free / 2);
-    if entries <= MOST_AT_ONCE && !short {
+    if !MapSize::of_model(model, grid, bands.len()).by_strips(output)? {
         let map = watched("drawing", |progress| model.map(grid, progress))?;
         let map = some_bands(map, bands)?;
         write_map(output, &map, &WriteOptions { force, ..WriteOptions::default() })?;
         let loudest =
             (0..map.bands()).flat_map(|k| map.band(k)).filter(|x| !x.is_nan()).fold(0.0, f64::max);
         return Ok(far_above(loudest, model.loudest()).into_iter().collect());
-    }
-    if Format::of_output(output)? != Format::Npz {
-        return Err(Failure::input(format!(
-            "{}: a map of {} x {} x {} is written strip by strip, which only .npz takes",
-            output.display(),
-            grid.rows(),
-            grid.cols(),
-            bands.len()
-        )));
     }
     by_strips(request)
 }

@@ -4,8 +4,9 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::draw::{MapRequest, draw_map};
+use super::draw::{MapRequest, check_map, draw_map};
 use super::fit::{emitters_table, fitted, headline, report};
+use super::needs::MapSize;
 use super::{Seconds, check_target};
 use crate::args::EstimateArgs;
 use crate::failure::Failure;
@@ -15,7 +16,10 @@ use crate::watch::{check_interrupt, set_threads};
 pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
     set_threads(args.fit.run.threads)?;
     check_target(&args.output, args.force)?;
-    let (readings, model, seconds) = fitted(&args.fit, &args.output)?;
+    let (readings, model, seconds) = fitted(&args.fit, &args.output, |method, readings| {
+        let size = MapSize::of_method(method, readings.grid_or_default()?, readings.bands());
+        check_map(&size, &args.output, args.f64)
+    })?;
     check_interrupt()?;
     let start = Instant::now();
     let grid = model.grid_or_default()?;

@@ -7,6 +7,7 @@ use portolan::{Context, EmitterFinding, Emitters, Model, Readings};
 use portolan_io::{ReadOptions, check_output, write_model};
 use serde_json::{Map, Value, json};
 
+use super::needs::Needs;
 use super::{MethodCall, Seconds, check_apart, load_map, load_readings, options_for, timed_fit};
 use crate::args::{FitArgs, FitChoice};
 use crate::failure::Failure;
@@ -20,7 +21,9 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         return Err(Failure::input(format!("{name}: a model's name must end in .npz")));
     }
     check_output(&args.output, args.force)?;
-    let (readings, model, seconds) = fitted(&args.fit, &args.output)?;
+    let (readings, model, seconds) = fitted(&args.fit, &args.output, |_, readings| {
+        Needs::of_model(readings.sensors(), readings.bands()).check(&args.output)
+    })?;
     check_interrupt()?;
     write_model(&args.output, &model, args.force)?;
     warn(&model.report().notes);
@@ -33,8 +36,13 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     emitters_table(&model).map_or(Ok(()), |table| emit(&table))
 }
 
-/// Reads and fits what was asked for; nothing is read before the request is known to be sound.
-pub fn fitted(choice: &FitChoice, output: &Path) -> Result<(Readings, Model, Seconds), Failure> {
+/// Reads and fits what was asked for; nothing is read before the request is known to be sound, and
+/// nothing fitted before `check` has seen the readings.
+pub fn fitted(
+    choice: &FitChoice,
+    output: &Path,
+    check: impl FnOnce(&Registered, &Readings) -> Result<(), Failure>,
+) -> Result<(Readings, Model, Seconds), Failure> {
     let call = check_request(choice)?;
     let mut files: Vec<&Path> = vec![&choice.readings];
     files.extend(choice.truth.as_deref());
@@ -42,6 +50,7 @@ pub fn fitted(choice: &FitChoice, output: &Path) -> Result<(Readings, Model, Sec
     check_apart(output, &files)?;
     let options = options_for(&files, &choice.read.options())?;
     let readings = load_readings(&choice.readings, &options[0])?;
+    check(method(&choice.method)?, &readings)?;
     let map = |path: &Option<PathBuf>, options: &ReadOptions| {
         path.as_ref().map(|path| load_map(path, options)).transpose()
     };

@@ -11,6 +11,7 @@ pub mod estimate;
 pub mod fit;
 pub mod inspect;
 pub mod methods;
+mod needs;
 pub mod plot;
 pub mod predict;
 #[cfg(feature = "paper")]

@@ -6,7 +6,8 @@ use portolan::{Grid, Model, Site};
 use portolan_io::{check_output, read_model, read_places, write_predictions};
 use serde_json::json;
 
-use super::draw::{MapRequest, draw_map};
+use super::draw::{MapRequest, check_map, draw_map};
+use super::needs::{MapSize, Needs};
 use super::{check_apart, check_target};
 use crate::args::PredictArgs;
 use crate::failure::Failure;
@@ -35,6 +36,8 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     let (asked, notes) = match &args.places {
         Some(path) => {
             let places = read_places(path)?;
+            let spread = model.gives_spread();
+            Needs::of_places(places.sites.len(), bands.len(), spread).check(&args.output)?;
             let found = watched("predicting", |progress| {
                 model.predict_bands(&places.sites, &bands, progress)
             })?;
@@ -46,6 +49,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
         None => {
             let grid = grid(args, &model)?;
             let (output, force) = (&args.output, args.force);
+            check_map(&MapSize::of_model(&model, grid, bands.len()), output, args.f64)?;
             let request =
                 MapRequest { model: &model, grid, bands: &bands, output, f64: args.f64, force };
             let notes = draw_map(&request)?;

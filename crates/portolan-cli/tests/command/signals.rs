@@ -127,3 +127,29 @@ fn a_closed_standard_error_is_no_reason_to_panic() {
         assert_eq!(child.wait().unwrap().code(), Some(code), "{args}");
     }
 }
+
+#[test]
+fn what_a_large_map_takes_is_said_before_it_is_drawn() {
+    use std::io::{BufRead, BufReader};
+    let desk = Desk::with_readings();
+    desk.ok("fit readings.npz -o model.npz --method kriging");
+    let before: Vec<String> = desk.files().into_keys().collect();
+    // It would take a while: after the line it is interrupted.
+    let mut child = start(&desk, "predict model.npz -o map.npz --grid 11181x11181 --f64 --bands 0");
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let said = stop(child, "-INT", Duration::from_secs(3));
+    if said.code == Some(2) {
+        // A disk without room for it.
+        return assert!(line.contains("free"), "{line}");
+    }
+    assert!(
+        line.starts_with("portolan: note: a map of 11181 x 11181 x 1 takes about 2.0 GB on disk"),
+        "{line}"
+    );
+    assert!(line.contains(" of memory"), "{line}");
+    assert_eq!(said.code, Some(130), "{}", said.stderr);
+    assert_eq!(desk.files().into_keys().collect::<Vec<_>>(), before, "no rest of it");
+    // What is small is not worth a word.
+    assert_eq!(desk.ok("predict model.npz -o small.npz").lines().len(), 1);
+}

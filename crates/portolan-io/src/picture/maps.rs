@@ -28,6 +28,18 @@ pub struct MapFigure<'a> {
 
 /// One band of a map in dB with its sensors and emitters, and its spread where it has one. With the
 /// truth: truth, estimate, their difference, spread.
+///
+/// ```
+/// use portolan::Grid;
+/// use portolan::simulate::{Scenario, simulate};
+/// use portolan_io::picture::{MapFigure, map_figure};
+/// let map = simulate(&Scenario { bands: 4, ..Scenario::new(Grid::new(16, 16, 1.0)?) })?;
+/// let figure = MapFigure { map: &map, truth: None, readings: None, band: 2, title: None, offset: 1e-6 };
+/// let png = map_figure(&figure)?.png();
+/// assert_eq!(&png[1..4], b"PNG");
+/// assert!(map_figure(&MapFigure { band: 4, ..figure }).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn map_figure(request: &MapFigure<'_>) -> Result<Bitmap, PictureError> {
     let MapFigure { map, band, offset, .. } = *request;
     let grid = map.grid();

@@ -13,6 +13,13 @@ const SHADES: &[u8] = b".:-=+*#%@";
 /// A preview of a field in dB, at most `width_chars` wide, over a line with its range. With
 /// `colour`, each character shows two cells in 24-bit colours; without, one of nine shades. What is
 /// unknown stays blank.
+///
+/// ```
+/// use portolan_io::picture::terminal;
+/// let field = ndarray::Array2::from_shape_fn((8, 16), |(i, j)| -60.0 - (i + j) as f64);
+/// let preview = terminal(&field, 40, false);
+/// assert!(preview.lines().count() > 2 && preview.contains("-60"));
+/// ```
 pub fn terminal(field: &Array2<f64>, width_chars: usize, colour: bool) -> String {
     let (rows, cols) = field.dim();
     if rows == 0 || cols == 0 {

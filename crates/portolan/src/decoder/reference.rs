@@ -86,7 +86,7 @@ pub struct Tape<T> {
 
 /// Gradients in the layouts of the parameters and the latents.
 pub struct Gradients<T> {
-    /// By parameter, as [`Layout`](super::Layout) orders them.
+    /// By parameter, as [`ParameterLayout`](super::ParameterLayout) orders them.
     pub params: Vec<T>,
     /// By latent, emitter by emitter.
     pub latents: Vec<T>,

@@ -39,6 +39,22 @@ const HELD_PARTS: usize = 5;
 const MOST_HELD: usize = 600;
 
 /// The best of several methods, by what they predict at sensors that they have not seen.
+///
+/// ```
+/// use portolan::estimate::{Auto, Method};
+/// use portolan::{Context, Emitters, Grid, Progress};
+/// # use portolan::sense::{SensorLayout, Sensing, sense};
+/// # use portolan::simulate::{Scenario, simulate};
+/// let grid = Grid::new(24, 24, 1.0)?;
+/// let truth = simulate(&Scenario { bands: 8, emitters: 2, seed: 3, ..Scenario::new(grid) })?;
+/// let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(60), 0))?;
+/// let context = Context { emitters: Emitters::Count(2), ..Context::default() };
+/// let model = Auto::default().fit(&readings, &context, &Progress::silent())?;
+/// let report = model.report();
+/// let judged = |name: &str| report.candidates.iter().any(|c| c.method == name && c.rmse_db.is_some());
+/// assert!(judged("kriging") && judged(report.chosen.as_deref().unwrap()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Auto {
     /// Fit to parts of the sensors, so many times; by default every sensor is left out in turn.

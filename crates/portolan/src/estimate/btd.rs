@@ -39,6 +39,21 @@ pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
 pub(super) const KIND: &str = "btd";
 
 /// Block-term decomposition: emitters with SLFs of low rank. Also the start of the paper's decoder.
+///
+/// ```
+/// use portolan::estimate::{Btd, Method};
+/// use portolan::{Context, Emitters, Grid, Progress};
+/// # use portolan::sense::{SensorLayout, Sensing, sense};
+/// # use portolan::simulate::{Scenario, simulate};
+/// let grid = Grid::new(24, 24, 1.0)?;
+/// let truth = simulate(&Scenario { bands: 8, emitters: 2, seed: 3, ..Scenario::new(grid) })?;
+/// let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(60), 0))?;
+/// let context = Context { emitters: Emitters::Count(2), ..Context::default() };
+/// let model = Btd::default().fit(&readings, &context, &Progress::silent())?;
+/// let map = model.map(grid, &Progress::silent())?;
+/// assert_eq!(map.factors().map(|f| f.psd.dim()), Some((2, 8)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Btd {
     /// Rank, iterations and weights of the fit.

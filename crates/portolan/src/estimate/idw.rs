@@ -24,6 +24,21 @@ pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN, DOMAIN_OPTIONS];
 pub(super) const KIND: &str = "idw";
 
 /// Inverse distance weighting of the nearest sensors.
+///
+/// ```
+/// use ndarray::array;
+/// use portolan::estimate::{Idw, Method};
+/// use portolan::{Context, Progress, Readings, Scale, Site, Values};
+/// let sites = vec![Site::new(0.0, 0.0), Site::new(12.0, 0.0), Site::new(0.0, 12.0)];
+/// let power = array![[1e-6], [1e-8], [1e-8]];
+/// let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+/// let method = Idw { power: 2.0, neighbours: 2, ..Idw::default() };
+/// let model = method.fit(&readings, &Context::default(), &Progress::silent())?;
+/// // Half way between -60 and -80 dBm.
+/// let there = model.predict(&[Site::new(6.0, 0.0)], &Progress::silent())?;
+/// assert!((there.power[[0, 0]] / 1e-7 - 1.0).abs() < 1e-9);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Idw {
     /// The domain in which readings are averaged.

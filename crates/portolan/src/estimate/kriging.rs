@@ -50,6 +50,24 @@ const MOST_GROUPS: usize = 4;
 const USUAL_DB: f64 = 6.0;
 
 /// Ordinary or universal kriging of every band, hyperparameters pooled over bands.
+///
+/// ```
+/// use portolan::estimate::{Kriging, Method};
+/// use portolan::gaussian_process::Family;
+/// # use ndarray::Array2;
+/// # use portolan::{Context, Progress, Readings, Scale, Site, Values};
+/// # let sites: Vec<Site> = (0..30).map(|i| Site::new(f64::from(i * 7 % 30), f64::from(i))).collect();
+/// # let power = Array2::from_shape_fn((30, 1), |(i, _)| 1e-7 * (1.2 + (0.2 * i as f64).sin()));
+/// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+/// let method = Kriging { covariance: Family::Matern32, ..Kriging::default() };
+/// let model = method.fit(&readings, &Context::default(), &Progress::silent())?;
+/// // The spread grows with the distance from the sensors.
+/// let at = [readings.sites()[3], Site::new(300.0, 300.0)];
+/// let spread = model.predict(&at, &Progress::silent())?.spread_db.unwrap();
+/// assert!(spread[[0, 0]] < spread[[1, 0]]);
+/// assert!(model.report().fitted("decorrelation_m").unwrap() > 0.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Kriging {
     /// The domain in which readings are kriged.

@@ -17,6 +17,22 @@ pub(super) const OPTIONS: &[&[OptionSpec]] = &[DOMAIN_OPTIONS];
 pub(super) const KIND: &str = "linear";
 
 /// Linear over Delaunay triangles, nearest outside the hull.
+///
+/// ```
+/// use ndarray::array;
+/// use portolan::estimate::{Linear, Method};
+/// use portolan::{Context, Progress, Readings, Scale, Site, Values};
+/// let sites = vec![Site::new(0.0, 0.0), Site::new(12.0, 0.0), Site::new(0.0, 12.0)];
+/// let power = array![[1e-6], [1e-8], [1e-8]];
+/// let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+/// let model = Linear::default().fit(&readings, &Context::default(), &Progress::silent())?;
+/// // A half of the first sensor, a quarter of each of the others, in dB; outside the nearest.
+/// let at = [Site::new(3.0, 3.0), Site::new(20.0, -1.0)];
+/// let there = model.predict(&at, &Progress::silent())?;
+/// assert!((there.power[[0, 0]] / 1e-7 - 1.0).abs() < 1e-9);
+/// assert!((there.power[[1, 0]] / 1e-8 - 1.0).abs() < 1e-9);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Linear {
     /// The domain in which values are linear.

@@ -1,4 +1,24 @@
 //! Methods: from readings to a model. The trait, the register of methods, one file per method.
+//!
+//! A method is a struct. What is not set is its default:
+//!
+//! ```
+//! use portolan::estimate::{Imitation, Method, Unn};
+//! use portolan::{Context, Emitters, Grid, Progress};
+//! # use portolan::sense::{SensorLayout, Sensing, sense};
+//! # use portolan::simulate::{Scenario, simulate};
+//! let grid = Grid::new(12, 12, 1.0)?;
+//! let truth = simulate(&Scenario { bands: 4, emitters: 2, ..Scenario::new(grid) })?;
+//! let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(40), 0))?;
+//! // The paper's decoder, with fewer iterations than it takes for a good map.
+//! let mut method = Unn::default();
+//! (method.imitation, method.iterations) = (Imitation::Exactly(20), 20);
+//! let context = Context { emitters: Emitters::Count(2), ..Context::default() };
+//! let model = method.fit(&readings, &context, &Progress::silent())?;
+//! assert_eq!(model.map(grid, &Progress::silent())?.bands(), 4);
+//! assert_eq!(model.report().iterations, 20);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod auto;
 mod bands;
@@ -60,6 +80,22 @@ pub enum Emitters {
 }
 
 /// What every method is told beside its own options.
+///
+/// ```
+/// use portolan::estimate::build;
+/// use portolan::{Context, Emitters, Grid, Progress};
+/// # use portolan::sense::{SensorLayout, Sensing, sense};
+/// # use portolan::simulate::{Scenario, simulate};
+/// let grid = Grid::new(16, 16, 1.0)?;
+/// let truth = simulate(&Scenario { bands: 4, emitters: 2, seed: 3, ..Scenario::new(grid) })?;
+/// let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(60), 0))?;
+/// // Methods that live on a grid take this one; those that tell emitters apart look for two.
+/// let coarse = Grid::new(8, 8, 2.0)?.with_origin(portolan::Site::new(0.5, 0.5))?;
+/// let context = Context { emitters: Emitters::Count(2), grid: Some(coarse), ..Context::default() };
+/// let model = build("btd", [])?.fit(&readings, &context, &Progress::silent())?;
+/// assert_eq!((model.emitters().len(), model.grid()), (2, Some(coarse)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Context<'a> {
     /// How many emitters to assume, for the methods that tell them apart.
@@ -85,6 +121,26 @@ impl Context<'_> {
 }
 
 /// A method with its options set, ready to fit.
+///
+/// ```
+/// use ndarray::array;
+/// use portolan::estimate::{Kriging, Method, Nearest, ThinPlate};
+/// use portolan::{Context, Progress, Readings, Scale, Site, Values};
+/// let sites = vec![Site::new(0.0, 0.0), Site::new(12.0, 0.0), Site::new(0.0, 12.0)];
+/// let power = array![[1e-6], [1e-8], [1e-8]];
+/// let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+/// let methods: [(&str, Box<dyn Method>); 3] = [
+///     ("nearest", Box::new(Nearest::default())),
+///     ("thin_plate", Box::new(ThinPlate::default())),
+///     ("kriging", Box::new(Kriging::default())),
+/// ];
+/// for (name, method) in methods {
+///     let model = method.fit(&readings, &Context::default(), &Progress::silent())?;
+///     let power = model.predict(&[Site::new(4.0, 4.0)], &Progress::silent())?.power[[0, 0]];
+///     assert!((0.99e-8..1.01e-6).contains(&power), "{name}: {power}");
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Method: Send + Sync {
     /// Fits the method to readings.
     fn fit(

@@ -15,6 +15,19 @@ pub(super) const OPTIONS: &[&[OptionSpec]] = &[DOMAIN_OPTIONS];
 pub(super) const KIND: &str = "nearest";
 
 /// The reading of the nearest sensor.
+///
+/// ```
+/// use ndarray::array;
+/// use portolan::estimate::{Method, Nearest};
+/// use portolan::{Context, Progress, Readings, Scale, Site, Values};
+/// let sites = vec![Site::new(0.0, 0.0), Site::new(12.0, 0.0), Site::new(0.0, 12.0)];
+/// let power = array![[1e-6], [1e-8], [1e-8]];
+/// let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+/// let model = Nearest::default().fit(&readings, &Context::default(), &Progress::silent())?;
+/// let there = model.predict(&[Site::new(5.0, 1.0)], &Progress::silent())?;
+/// assert!((there.power[[0, 0]] / 1e-6 - 1.0).abs() < 1e-12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Nearest {
     /// The domain that repeats are compared in; it does not change a reading.

@@ -12,6 +12,16 @@ use crate::error::InputError;
 type Build = fn(&Options) -> Result<Box<dyn Method>, InputError>;
 
 /// A method of the register: its name, what it does and what it can be told.
+///
+/// ```
+/// use portolan::estimate::{method, methods};
+/// let kriging = method("kriging")?;
+/// assert!(kriging.gives_spread && !kriging.on_grid);
+/// assert!(kriging.options().any(|option| option.name == "covariance"));
+/// let on_grid: Vec<&str> = methods().iter().filter(|m| m.on_grid).map(|m| m.name).collect();
+/// assert_eq!(on_grid, ["btd", "naive_unn", "unn", "dgm"]);
+/// # Ok::<(), portolan::InputError>(())
+/// ```
 #[non_exhaustive]
 pub struct Registered {
     /// Its name.
@@ -74,6 +84,21 @@ pub fn method(name: &str) -> Result<&'static Registered, InputError> {
 }
 
 /// Short for looking a method up and setting its options.
+///
+/// ```
+/// use ndarray::array;
+/// use portolan::estimate::build;
+/// use portolan::{Context, Progress, Readings, Scale, Site, Values};
+/// # let sites = vec![Site::new(0.0, 0.0), Site::new(12.0, 0.0), Site::new(0.0, 12.0)];
+/// # let power = array![[1e-6], [1e-8], [1e-8]];
+/// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+/// let settings = [("covariance".to_string(), "matern32".to_string())];
+/// let model = build("kriging", settings)?.fit(&readings, &Context::default(), &Progress::silent())?;
+/// assert!(model.gives_spread());
+/// let typo = build("kriging", [("covarianse".to_string(), "matern32".to_string())]);
+/// assert!(typo.err().unwrap().to_string().contains("covarianse"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn build(
     name: &str,
     given: impl IntoIterator<Item = (String, String)>,

@@ -35,6 +35,21 @@ pub(super) const MOST_TOGETHER: usize = 2000;
 const NEIGHBOURS: usize = 96;
 
 /// Thin-plate splines through the readings.
+///
+/// ```
+/// use ndarray::array;
+/// use portolan::estimate::{Method, ThinPlate};
+/// use portolan::{Context, Progress, Readings, Scale, Site, Values};
+/// let sites = vec![Site::new(0.0, 0.0), Site::new(12.0, 0.0), Site::new(0.0, 12.0)];
+/// let power = array![[1e-6], [1e-8], [1e-8]];
+/// let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+/// let model = ThinPlate::default().fit(&readings, &Context::default(), &Progress::silent())?;
+/// // Three readings make a plane in dB.
+/// let there = model.predict(&[Site::new(0.0, 0.0), Site::new(3.0, 3.0)], &Progress::silent())?;
+/// assert!((there.power[[0, 0]] / 1e-6 - 1.0).abs() < 1e-9);
+/// assert!((there.power[[1, 0]] / 1e-7 - 1.0).abs() < 1e-9);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct ThinPlate {
     /// The domain in which the surface is smooth.

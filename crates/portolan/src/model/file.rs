@@ -36,6 +36,21 @@ impl Archive {
 
 impl Model {
     /// What the fit found as named arrays: small, and enough to predict the same to the last bit.
+    ///
+    /// ```
+    /// # use ndarray::array;
+    /// # use portolan::estimate::{Kriging, Method};
+    /// # use portolan::{Context, Progress, Readings, Scale, Site, Values};
+    /// # let sites = vec![Site::new(0.0, 0.0), Site::new(8.0, 1.0), Site::new(3.0, 7.5), Site::new(9.0, 9.0)];
+    /// # let power = array![[1e-7, 2e-7], [2e-8, 1e-8], [5e-9, 1e-9], [4e-9, f64::NAN]];
+    /// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+    /// let model = Kriging::default().fit(&readings, &Context::default(), &Progress::silent())?;
+    /// let again = portolan::Model::from_archive(&model.to_archive())?;
+    /// let at = [Site::new(1.0, 1.0)];
+    /// let there = |model: &portolan::Model| model.predict(&at, &Progress::silent());
+    /// assert_eq!(there(&again)?, there(&model)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn to_archive(&self) -> Archive {
         let mut archive = Archive::default();
         archive.put_whole(MARK, [VERSION]);

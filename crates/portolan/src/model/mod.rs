@@ -116,6 +116,21 @@ impl Model {
     }
 
     /// Power and spread at places, in all bands.
+    ///
+    /// ```
+    /// # use ndarray::array;
+    /// # use portolan::estimate::{Kriging, Method};
+    /// # use portolan::{Context, Progress, Readings, Scale, Site, Values};
+    /// # let sites = vec![Site::new(0.0, 0.0), Site::new(8.0, 1.0), Site::new(3.0, 7.5), Site::new(9.0, 9.0)];
+    /// # let power = array![[1e-7, 2e-7], [2e-8, 1e-8], [5e-9, 1e-9], [4e-9, f64::NAN]];
+    /// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+    /// let model = Kriging::default().fit(&readings, &Context::default(), &Progress::silent())?;
+    /// let at = [Site::new(1.0, 1.0), Site::new(8.0, 8.0)];
+    /// let found = model.predict(&at, &Progress::silent())?;
+    /// assert_eq!(found.power.dim(), (2, 2));
+    /// assert!(found.power[[0, 0]] > found.power[[1, 0]]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn predict(
         &self,
         at: &[Site],
@@ -126,6 +141,21 @@ impl Model {
     }
 
     /// Power and spread at places, in some bands.
+    ///
+    /// ```
+    /// # use ndarray::array;
+    /// # use portolan::estimate::{Kriging, Method};
+    /// # use portolan::{Context, Progress, Readings, Scale, Site, Values};
+    /// # let sites = vec![Site::new(0.0, 0.0), Site::new(8.0, 1.0), Site::new(3.0, 7.5), Site::new(9.0, 9.0)];
+    /// # let power = array![[1e-7, 2e-7], [2e-8, 1e-8], [5e-9, 1e-9], [4e-9, f64::NAN]];
+    /// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+    /// let model = Kriging::default().fit(&readings, &Context::default(), &Progress::silent())?;
+    /// let at = [Site::new(1.0, 1.0)];
+    /// let second = model.predict_bands(&at, &[1], &Progress::silent())?;
+    /// assert_eq!(second.power[[0, 0]], model.predict(&at, &Progress::silent())?.power[[0, 1]]);
+    /// assert!(model.predict_bands(&at, &[2], &Progress::silent()).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn predict_bands(
         &self,
         at: &[Site],
@@ -155,6 +185,22 @@ impl Model {
     }
 
     /// The map on a grid, factored where the model is made of emitters.
+    ///
+    /// ```
+    /// # use ndarray::array;
+    /// # use portolan::estimate::{Kriging, Method};
+    /// # use portolan::{Context, Cell, Grid, Progress, Readings, Scale, Site, Values};
+    /// # let sites = vec![Site::new(0.0, 0.0), Site::new(8.0, 1.0), Site::new(3.0, 7.5), Site::new(9.0, 9.0)];
+    /// # let power = array![[1e-7, 2e-7], [2e-8, 1e-8], [5e-9, 1e-9], [4e-9, f64::NAN]];
+    /// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+    /// let model = Kriging::default().fit(&readings, &Context::default(), &Progress::silent())?;
+    /// let grid = Grid::new(10, 10, 1.0)?;
+    /// let map = model.map(grid, &Progress::silent())?;
+    /// let there = model.predict(&[grid.site(Cell::new(4, 2))], &Progress::silent())?;
+    /// assert_eq!(map.band(0)[[4, 2]], there.power[[0, 0]]);
+    /// assert!(map.spread_db().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn map(&self, grid: Grid, progress: &Progress<'_>) -> Result<RadioMap, EstimateError> {
         let (map, spread) = match self.predictor.factors(grid, progress)? {
             Some(drawing) => {
@@ -236,6 +282,22 @@ impl Model {
     }
 
     /// The emitters that the fit told apart; empty where it told none.
+    ///
+    /// ```
+    /// use portolan::estimate::build;
+    /// use portolan::{Context, Emitters, Grid, Progress};
+    /// # use portolan::sense::{SensorLayout, Sensing, sense};
+    /// # use portolan::simulate::{Scenario, simulate};
+    /// let grid = Grid::new(16, 16, 1.0)?;
+    /// let truth = simulate(&Scenario { bands: 8, emitters: 2, seed: 3, ..Scenario::new(grid) })?;
+    /// let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(60), 0))?;
+    /// let context = Context { emitters: Emitters::Count(2), ..Context::default() };
+    /// let model = build("field", [])?.fit(&readings, &context, &Progress::silent())?;
+    /// let shares: f64 = model.emitters().iter().map(|emitter| emitter.power_share).sum();
+    /// assert_eq!(model.emitters().len(), 2);
+    /// assert!((shares - 1.0).abs() < 1e-9);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn emitters(&self) -> &[ModelEmitter] {
         &self.emitters
     }
@@ -252,6 +314,22 @@ impl Model {
 
     /// Power at every sensor as the others predict it, where the method can tell without fitting
     /// again: sensors x bands, NaN where a sensor has no reading.
+    ///
+    /// ```
+    /// # use ndarray::array;
+    /// # use portolan::estimate::{Kriging, Method};
+    /// # use portolan::{Context, Progress, Readings, Scale, Site, Values};
+    /// # let sites = vec![Site::new(0.0, 0.0), Site::new(8.0, 1.0), Site::new(3.0, 7.5), Site::new(9.0, 9.0)];
+    /// # let power = array![[1e-7, 2e-7], [2e-8, 1e-8], [5e-9, 1e-9], [4e-9, f64::NAN]];
+    /// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+    /// let model = Kriging::default().fit(&readings, &Context::default(), &Progress::silent())?;
+    /// let others = model.leave_one_out()?.expect("kriging can tell");
+    /// assert_eq!(others.dim(), (4, 2));
+    /// // What the others say about a sensor is not what it read.
+    /// assert!((others[[0, 0]] / readings.power()[[0, 0]] - 1.0).abs() > 0.01);
+    /// assert!(others[[3, 1]].is_nan());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn leave_one_out(&self) -> Result<Option<Array2<f64>>, EstimateError> {
         self.predictor.leave_one_out(&self.sites)
     }

@@ -3,6 +3,21 @@
 use ndarray::Array2;
 
 /// Power and spread at places, places x bands.
+///
+/// ```
+/// # use ndarray::array;
+/// # use portolan::estimate::{Kriging, Method};
+/// # use portolan::{Context, Progress, Readings, Scale, Site, Values};
+/// # let sites = vec![Site::new(0.0, 0.0), Site::new(8.0, 1.0), Site::new(3.0, 7.5), Site::new(9.0, 9.0)];
+/// # let power = array![[1e-7, 2e-7], [2e-8, 1e-8], [5e-9, 1e-9], [4e-9, f64::NAN]];
+/// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+/// let model = Kriging::default().fit(&readings, &Context::default(), &Progress::silent())?;
+/// let found = model.predict(&[Site::new(1.0, 1.0)], &Progress::silent())?;
+/// let (field, reading) = (found.spread_db.unwrap(), found.reading_spread_db.unwrap());
+/// // A reading has noise of its own beside what is not known of the field.
+/// assert!(reading[[0, 0]] >= field[[0, 0]]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Prediction {

@@ -14,6 +14,18 @@ const MOST_BELOW_FLOOR: f64 = 0.05;
 
 impl Readings {
     /// Attaches frequencies and names of the bands.
+    ///
+    /// ```
+    /// # use ndarray::array;
+    /// # use portolan::{BandLabels, Readings, Scale, Site, Values};
+    /// # let sites = vec![Site::new(0.0, 0.0), Site::new(3.5, 1.25)];
+    /// # let power = array![[1e-7, 5e-7], [8e-8, f64::NAN]];
+    /// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+    /// let labels = BandLabels::from_frequencies(vec![2.412e9, 2.437e9])?;
+    /// let readings = readings.with_labels(labels)?;
+    /// assert_eq!(readings.labels().label(1), "2437MHz");
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
     pub fn with_labels(mut self, labels: BandLabels) -> Result<Self, InputError> {
         let (freq_hz, names) = (labels.freq_hz().map(<[f64]>::to_vec), labels.names());
         self.labels = BandLabels::new(freq_hz, names.map(<[String]>::to_vec), self.bands())?;
@@ -21,6 +33,20 @@ impl Readings {
     }
 
     /// Attaches the grid of the survey area; sensors need not stand on its cells' centres.
+    ///
+    /// ```
+    /// # use ndarray::array;
+    /// # use portolan::{Cell, Grid, Readings, Scale, Site, Values};
+    /// # let sites = vec![Site::new(0.0, 0.0), Site::new(3.5, 1.25)];
+    /// # let power = array![[1e-7, 5e-7], [8e-8, f64::NAN]];
+    /// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+    /// let grid = Grid::new(8, 4, 0.5)?;
+    /// let readings = readings.with_grid(Some(grid))?;
+    /// assert_eq!(readings.cells(grid)?[1], Cell::new(7, 3));
+    /// // A sensor outside of it is an error.
+    /// assert!(readings.with_grid(Some(Grid::new(2, 2, 0.5)?)).is_err());
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
     pub fn with_grid(mut self, grid: Option<Grid>) -> Result<Self, InputError> {
         if let Some(grid) = grid {
             self.check_on(grid)?;
@@ -31,6 +57,19 @@ impl Readings {
 
     /// Marks entries that were listened for and not heard; `floor` is the power below which a
     /// band is not heard, for each band. Marked entries must be gaps among the values.
+    ///
+    /// ```
+    /// # use ndarray::array;
+    /// # use portolan::{Readings, Scale, Site, Values};
+    /// # let sites = vec![Site::new(0.0, 0.0), Site::new(3.5, 1.25)];
+    /// # let power = array![[1e-7, 5e-7], [8e-8, f64::NAN]];
+    /// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+    /// // The second sensor listened to the second band and heard nothing above -65 dBm.
+    /// let silent = array![[false, false], [false, true]];
+    /// let readings = readings.with_not_heard(silent, vec![1e-8, 10f64.powf(-6.5)])?;
+    /// assert_eq!(readings.gaps(), 0);
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
     pub fn with_not_heard(
         mut self,
         entries: Array2<bool>,
@@ -69,6 +108,17 @@ impl Readings {
     }
 
     /// Says how often each entry was read (sensors x bands, 1 or more where there is a reading).
+    ///
+    /// ```
+    /// # use ndarray::array;
+    /// # use portolan::{Readings, Scale, Site, Values};
+    /// # let sites = vec![Site::new(0.0, 0.0), Site::new(3.5, 1.25)];
+    /// # let power = array![[1e-7, 5e-7], [8e-8, f64::NAN]];
+    /// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+    /// let readings = readings.with_repeats(Some(array![[12.0, 9.0], [3.0, 0.0]]))?;
+    /// assert_eq!(readings.repeats().map(|n| n[[0, 1]]), Some(9.0));
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
     pub fn with_repeats(mut self, repeats: Option<Array2<f64>>) -> Result<Self, InputError> {
         self.check_entries("number of readings", repeats.as_ref(), 1.0, "1 or more")?;
         self.repeats = repeats;
@@ -76,6 +126,18 @@ impl Readings {
     }
 
     /// States the standard deviation of each entry in dB (sensors x bands, 0 or more).
+    ///
+    /// ```
+    /// # use ndarray::array;
+    /// # use portolan::{Readings, Scale, Site, Values};
+    /// # let sites = vec![Site::new(0.0, 0.0), Site::new(3.5, 1.25)];
+    /// # let power = array![[1e-7, 5e-7], [8e-8, f64::NAN]];
+    /// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+    /// assert!(readings.clone().with_noise_db(Some(array![[-1.0, 2.0], [1.0, 2.0]])).is_err());
+    /// let readings = readings.with_noise_db(Some(array![[1.0, 2.0], [1.0, 2.0]]))?;
+    /// assert_eq!(readings.noise_db().map(|sd| sd[[1, 0]]), Some(1.0));
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
     pub fn with_noise_db(mut self, noise_db: Option<Array2<f64>>) -> Result<Self, InputError> {
         self.check_entries("noise", noise_db.as_ref(), 0.0, "0 dB or more")?;
         self.noise_db = noise_db;
@@ -83,6 +145,17 @@ impl Readings {
     }
 
     /// Says when each sensor was read, in seconds of one clock.
+    ///
+    /// ```
+    /// # use ndarray::array;
+    /// # use portolan::{Readings, Scale, Site, Values};
+    /// # let sites = vec![Site::new(0.0, 0.0), Site::new(3.5, 1.25)];
+    /// # let power = array![[1e-7, 5e-7], [8e-8, f64::NAN]];
+    /// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+    /// let readings = readings.with_time_s(Some(vec![0.0, 61.5]))?;
+    /// assert_eq!(readings.subset(&[1, 0])?.time_s(), Some(&[61.5, 0.0][..]));
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
     pub fn with_time_s(mut self, time_s: Option<Vec<f64>>) -> Result<Self, InputError> {
         if let Some(time) = &time_s {
             if time.len() != self.sensors() {

@@ -15,6 +15,18 @@ impl Readings {
     /// As [`Readings::new`], but sensors at one place become one, which knows how often each of
     /// its bands was read: powers are averaged in dB (in power where the scale is relative),
     /// levels as numbers. Returns how many sensors were merged away.
+    ///
+    /// ```
+    /// use ndarray::array;
+    /// use portolan::{Readings, Scale, Site, Values};
+    /// let sites = vec![Site::new(0.0, 0.0), Site::new(3.5, 1.25), Site::new(0.0, 0.0)];
+    /// let power = array![[1e-6], [5e-7], [1e-8]];
+    /// let (readings, away) = Readings::merged(sites, Values::Power(power), Scale::Absolute)?;
+    /// assert_eq!((readings.sensors(), away), (2, 1));
+    /// // -60 and -80 dBm are -70 dBm.
+    /// assert!((readings.power()[[0, 0]] / 1e-7 - 1.0).abs() < 1e-12);
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
     pub fn merged(
         sites: Vec<Site>,
         values: Values,

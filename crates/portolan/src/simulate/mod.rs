@@ -26,6 +26,15 @@ pub enum PsdShape {
 }
 
 /// What to simulate. The defaults are the paper's main setting.
+///
+/// ```
+/// use portolan::Grid;
+/// use portolan::simulate::{Scenario, simulate};
+/// let grid = Grid::new(20, 30, 2.0)?;
+/// let map = simulate(&Scenario { bands: 8, emitters: 3, shadow_db: 4.0, ..Scenario::new(grid) })?;
+/// assert_eq!((map.bands(), map.emitters().len()), (8, 3));
+/// # Ok::<(), portolan::InputError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scenario {
     /// Cells of the map.
@@ -63,6 +72,17 @@ impl Scenario {
 pub const REFERENCE_DISTANCE_M: f64 = 2.0;
 
 /// A factored map with unit-norm SLFs and PSDs and its emitters' positions.
+///
+/// ```
+/// use portolan::Grid;
+/// use portolan::simulate::{Scenario, simulate};
+/// let scenario = Scenario { bands: 4, seed: 5, ..Scenario::new(Grid::new(16, 16, 1.0)?) };
+/// let map = simulate(&scenario)?;
+/// // The same seed makes the same map.
+/// assert_eq!(map, simulate(&scenario)?);
+/// assert_ne!(map, simulate(&Scenario { seed: 6, ..scenario })?);
+/// # Ok::<(), portolan::InputError>(())
+/// ```
 pub fn simulate(scenario: &Scenario) -> Result<RadioMap, InputError> {
     check(scenario)?;
     let Scenario { grid, bands, emitters, .. } = *scenario;

@@ -73,6 +73,23 @@ pub enum DgmStart {
 }
 
 /// SLFs of a generator trained on simulated ones, with their PSDs: the learned baseline.
+///
+/// ```
+/// use portolan::estimate::{Dgm, Method};
+/// use portolan::{Context, Emitters, Grid, Progress};
+/// # use portolan::sense::{SensorLayout, Sensing, sense};
+/// # use portolan::simulate::{Scenario, simulate};
+/// let grid = Grid::new(12, 12, 1.0)?;
+/// let truth = simulate(&Scenario { bands: 8, emitters: 2, seed: 3, ..Scenario::new(grid) })?;
+/// let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(40), 0))?;
+/// let context = Context { emitters: Emitters::Count(2), ..Context::default() };
+/// # if cfg!(feature = "dgm-weights") {
+/// let quick = Dgm { draws: 4, starts: 1, start_iterations: 2, iterations: 3, ..Dgm::default() };
+/// let model = quick.fit(&readings, &context, &Progress::silent())?;
+/// assert_eq!((model.emitters().len(), model.report().iterations), (2, 3));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dgm {
     /// Which weights.

@@ -75,6 +75,23 @@ const REFINING: usize = 4;
 const ROUNDS: (usize, usize) = (20, 8);
 
 /// Path loss and shadowing of every emitter, with places, PSDs and a spread: our own method.
+///
+/// ```
+/// use portolan::estimate::{Field, Method};
+/// use portolan::{Context, Emitters, Grid, Progress};
+/// # use portolan::sense::{SensorLayout, Sensing, sense};
+/// # use portolan::simulate::{Scenario, simulate};
+/// let grid = Grid::new(24, 24, 1.0)?;
+/// let truth = simulate(&Scenario { bands: 8, emitters: 2, seed: 3, ..Scenario::new(grid) })?;
+/// let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(60), 0))?;
+/// let context = Context { emitters: Emitters::Count(2), ..Context::default() };
+/// let model = Field::default().fit(&readings, &context, &Progress::silent())?;
+/// for emitter in model.emitters() {
+///     let miss = |at: &portolan::Site| at.distance_m(emitter.at);
+///     assert!(truth.emitters().iter().map(miss).fold(f64::INFINITY, f64::min) < 3.0);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Field {
     /// Most rounds of the fit; by default 20, from an earlier map 8.

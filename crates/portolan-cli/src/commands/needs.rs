@@ -1,0 +1,138 @@
+//! What a run will need of disk and memory: refused before the work where the disk is too small,
+//! said before it where it is much.
+
+use std::path::Path;
+
+use portolan::estimate::Registered;
+use portolan::{Grid, Model};
+use portolan_io::{Format, free_memory, free_space, shown_bytes};
+
+use crate::failure::Failure;
+use crate::output::warn;
+
+/// Sizes from here on are said.
+const LARGE: u64 = 1_000_000_000;
+/// Maps of more entries than this are written strip by strip.
+const MOST_AT_ONCE: u64 = 1 << 26;
+/// Factored maps of more entries than this are written without the dense map.
+const MOST_DENSE: u64 = 1 << 24;
+/// Bytes that an entry takes while a map is drawn at once: power, spread and reading spread, and a
+/// copy of each.
+const BYTES_AT_ONCE: u64 = 48;
+/// Bytes of a number in a table, with its comma; a gap takes one.
+const BYTES_IN_TABLE: u64 = 20;
+
+/// What an output takes.
+pub struct Needs {
+    what: String,
+    /// Bytes of the file at least, and as expected.
+    file: (u64, u64),
+    memory: u64,
+}
+
+impl Needs {
+    /// Refuses an output that its disk has no room for, and says what a large one takes.
+    pub fn check(&self, output: &Path) -> Result<(), Failure> {
+        let Self { what, file: (least, expected), memory } = self;
+        let free = free_space(output);
+        if let Some(free) = free.filter(|free| least > free) {
+            let (least, free) = (shown_bytes(*least), shown_bytes(free));
+            let name = output.display();
+            return Err(Failure::input(format!(
+                "{name}: {what} takes {least}, {free} are free there"
+            )));
+        }
+        if *expected.max(memory) >= LARGE {
+            let mut line = format!("{what} takes about {} on disk", shown_bytes(*expected));
+            if let Some(free) = free {
+                line += &format!(" ({} are free)", shown_bytes(free));
+            }
+            warn(&[format!("{line} and {} of memory", shown_bytes(*memory))]);
+        }
+        Ok(())
+    }
+
+    /// Of a table with power, spread and reading spread at places.
+    pub fn of_places(places: usize, bands: usize, spread: bool) -> Self {
+        let entries = (places as u64).saturating_mul(bands as u64);
+        let columns = if spread { 3 } else { 1 };
+        let file = entries.saturating_mul(columns).saturating_mul(BYTES_IN_TABLE);
+        let memory = entries.saturating_mul(BYTES_AT_ONCE);
+        Self { what: format!("{places} places in {bands} band(s)"), file: (entries, file), memory }
+    }
+
+    /// Of a model: its sensors' places at least, and their readings.
+    pub fn of_model(sensors: usize, bands: usize) -> Self {
+        let (places, entries) = (16 * sensors as u64, 8 * (sensors * bands) as u64);
+        let what = format!("a model of {sensors} sensors in {bands} band(s)");
+        Self { what, file: (places, places + entries), memory: entries }
+    }
+}
+
+/// A map that is asked for.
+#[derive(Clone, Copy)]
+pub struct MapSize {
+    pub grid: Grid,
+    pub bands: usize,
+    /// It has a spread, or may have one.
+    pub spread: bool,
+    /// It is made of emitters, or may be.
+    pub factored: bool,
+}
+
+impl MapSize {
+    /// Before the fit: what a method's maps are like.
+    pub fn of_method(method: &Registered, grid: Grid, bands: usize) -> Self {
+        Self { grid, bands, spread: method.gives_spread, factored: method.takes_emitters }
+    }
+
+    pub fn of_model(model: &Model, grid: Grid, bands: usize) -> Self {
+        let factored = !model.emitters().is_empty();
+        Self { grid, bands, spread: model.gives_spread(), factored }
+    }
+
+    fn entries(&self) -> u64 {
+        let cells = (self.grid.rows() as u64).saturating_mul(self.grid.cols() as u64);
+        cells.saturating_mul(self.bands as u64)
+    }
+
+    fn what(&self) -> String {
+        let (rows, cols) = (self.grid.rows(), self.grid.cols());
+        format!("a map of {rows} x {cols} x {}", self.bands)
+    }
+
+    /// Whether the map is written strip by strip, which only npz takes.
+    pub fn by_strips(&self, output: &Path) -> Result<bool, Failure> {
+        let entries = self.entries();
+        let at_once = entries.saturating_mul(BYTES_AT_ONCE);
+        let short = free_memory().is_some_and(|free| at_once > free / 2);
+        let strips = entries > MOST_AT_ONCE || short;
+        if strips && Format::of_output(output)? != Format::Npz {
+            return Err(Failure::input(format!(
+                "{}: {} is written strip by strip, which only .npz takes",
+                output.display(),
+                self.what()
+            )));
+        }
+        Ok(strips)
+    }
+
+    /// What the map takes; `strip` is the number of entries in one strip.
+    pub fn needs(&self, output: &Path, f64: bool, strip: u64) -> Result<Needs, Failure> {
+        let entries = self.entries();
+        let spreads = u64::from(self.spread);
+        let of = |arrays: u64, bytes: u64| entries.saturating_mul(arrays * bytes);
+        let (file, held) = match (self.by_strips(output)?, Format::of_output(output)?) {
+            (true, _) => {
+                let bytes = if f64 { 8 } else { 4 };
+                ((of(1, bytes), of(1 + spreads, bytes)), strip)
+            }
+            (false, Format::Csv) => ((of(1, 1), of(1 + spreads, BYTES_IN_TABLE)), entries),
+            (false, _) => {
+                let least = if self.factored && entries > MOST_DENSE { 0 } else { of(1, 8) };
+                ((least, of(1 + 2 * spreads, 8)), entries)
+            }
+        };
+        Ok(Needs { what: self.what(), file, memory: held.saturating_mul(BYTES_AT_ONCE) })
+    }
+}

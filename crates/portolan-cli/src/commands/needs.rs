@@ -78,17 +78,20 @@ pub struct MapSize {
     pub spread: bool,
     /// It is made of emitters, or may be.
     pub factored: bool,
+    /// Whether it certainly has the spread that it may have.
+    pub sure: bool,
 }
 
 impl MapSize {
-    /// Before the fit: what a method's maps are like.
+    /// Before the fit: what a method's maps are like. `auto` may choose one without a spread.
     pub fn of_method(method: &Registered, grid: Grid, bands: usize) -> Self {
-        Self { grid, bands, spread: method.gives_spread, factored: method.takes_emitters }
+        let (spread, factored) = (method.gives_spread, method.takes_emitters);
+        Self { grid, bands, spread, factored, sure: method.name != "auto" }
     }
 
     pub fn of_model(model: &Model, grid: Grid, bands: usize) -> Self {
         let factored = !model.emitters().is_empty();
-        Self { grid, bands, spread: model.gives_spread(), factored }
+        Self { grid, bands, spread: model.gives_spread(), factored, sure: true }
     }
 
     fn entries(&self) -> u64 {
@@ -121,16 +124,17 @@ impl MapSize {
     pub fn needs(&self, output: &Path, f64: bool, strip: u64) -> Result<Needs, Failure> {
         let entries = self.entries();
         let spreads = u64::from(self.spread);
+        let sure = if self.sure { spreads } else { 0 };
         let of = |arrays: u64, bytes: u64| entries.saturating_mul(arrays * bytes);
         let (file, held) = match (self.by_strips(output)?, Format::of_output(output)?) {
             (true, _) => {
                 let bytes = if f64 { 8 } else { 4 };
-                ((of(1, bytes), of(1 + spreads, bytes)), strip)
+                ((of(1 + sure, bytes), of(1 + spreads, bytes)), strip)
             }
-            (false, Format::Csv) => ((of(1, 1), of(1 + spreads, BYTES_IN_TABLE)), entries),
+            (false, Format::Csv) => ((of(1 + sure, 1), of(1 + spreads, BYTES_IN_TABLE)), entries),
             (false, _) => {
-                let least = if self.factored && entries > MOST_DENSE { 0 } else { of(1, 8) };
-                ((least, of(1 + 2 * spreads, 8)), entries)
+                let power = u64::from(!self.factored || entries <= MOST_DENSE);
+                ((of(power + 2 * sure, 8), of(1 + 2 * spreads, 8)), entries)
             }
         };
         Ok(Needs { what: self.what(), file, memory: held.saturating_mul(BYTES_AT_ONCE) })

@@ -3,7 +3,8 @@
 use super::{Builder, Column, EXTRAS, PAPERS, USUAL};
 use crate::experiment::{Experiment, PictureKind, Section, Simulated};
 
-const QUANTISED: [Column; 7] = [
+const QUANTISED: [Column; 8] = [
+    ("naive_unn", "naive_unn", ""),
     ("btd", "btd", "Q-BTD"),
     ("dgm", "dgm:weights=broad", "Q-DGM"),
     ("unn, recipe=paper", "unn:recipe=paper", "Q-Prop."),

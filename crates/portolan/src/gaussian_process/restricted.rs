@@ -43,7 +43,7 @@ const COARSE_SENSORS: usize = 128;
 const RATIO_BOUNDS: (f64, f64) = (1e-6, 1e2);
 /// Before any reading the decorrelation distance is about the extent of the survey, within a factor
 /// of e to this.
-const SPREAD_REACH: f64 = 1.5;
+const SPREAD_REACH: f64 = 5.0;
 /// What is usual counts for the sill as much as this many readings.
 const USUAL_READINGS: f64 = 2.0;
 

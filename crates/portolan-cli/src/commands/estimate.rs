@@ -57,6 +57,6 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
         }
         return emit_json(&report);
     }
-    say(&headline(&args.output, &args.fit, &readings, &model, seconds.total));
+    say(&headline(&args.output, &args.fit, &readings, &model, seconds));
     emitters_table(&model).map_or(Ok(()), |table| emit(&table))
 }

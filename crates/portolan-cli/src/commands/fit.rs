@@ -32,7 +32,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         report["output"] = json!(args.output);
         return emit_json(&report);
     }
-    say(&headline(&args.output, &args.fit, &readings, &model, seconds.total));
+    say(&headline(&args.output, &args.fit, &readings, &model, seconds));
     emitters_table(&model).map_or(Ok(()), |table| emit(&table))
 }
 
@@ -108,16 +108,22 @@ pub fn headline(
     choice: &FitChoice,
     readings: &Readings,
     model: &Model,
-    seconds: f64,
+    seconds: Seconds,
 ) -> String {
     let fitted = model.report().fitted.iter();
     let fitted: Vec<String> =
         fitted.map(|(name, value)| format!(", {name} {}", brief(*value))).collect();
+    // Only what a reader would notice.
+    let start = match seconds.start > 0.05 {
+        true => format!(" ({:.2} s of it for the start)", seconds.start),
+        false => String::new(),
+    };
     format!(
-        "{}: {} from {} sensors in {seconds:.2} s{}",
+        "{}: {} from {} sensors in {:.2} s{start}{}",
         output.display(),
         choice.method,
         readings.sensors(),
+        seconds.total,
         fitted.concat()
     )
 }
@@ -198,6 +204,7 @@ pub fn report(choice: &FitChoice, model: &Model, seconds: Seconds) -> Value {
         "chosen": report.chosen.as_ref().unwrap_or(&choice.method),
         "candidates": candidates,
         "seconds": seconds.fit,
+        "start_seconds": seconds.start,
         "total_seconds": seconds.total,
         "iterations": report.iterations,
         "loss": report.loss,

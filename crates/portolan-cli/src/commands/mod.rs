@@ -104,6 +104,8 @@ fn load_readings(path: &Path, options: &ReadOptions) -> Result<Readings, Failure
 pub struct Seconds {
     /// The fit alone, without the start that some methods make for themselves.
     fit: f64,
+    /// That start.
+    start: f64,
     /// All of it, file access apart.
     total: f64,
 }
@@ -154,7 +156,8 @@ fn timed_fit(
     let end = Instant::now();
     let fit_start = *fit_start.lock().unwrap_or_else(PoisonError::into_inner);
     let seconds = |from: Instant| (end - from).as_secs_f64();
-    Ok((model, Seconds { fit: seconds(fit_start), total: seconds(start) }))
+    let (fit, total) = (seconds(fit_start), seconds(start));
+    Ok((model, Seconds { fit, start: total - fit, total }))
 }
 
 /// Fits a method and draws its map on the grid of the readings, or on one around them.

@@ -95,7 +95,7 @@ impl UnnJob<'_> {
     fn start(&self, unit: f64, progress: &Progress<'_>) -> Result<Unknowns, EstimateError> {
         let mut rng = stream(self.context.seed, 0);
         let earlier = start_factors(self.readings, self.context)?;
-        if earlier.is_some() && self.unn.start_named {
+        if earlier.is_some() && self.unn.start_insisted {
             let message = "unn starts from a map or as its option start says: give one of them";
             return Err(InputError::Request(message.into()).into());
         }

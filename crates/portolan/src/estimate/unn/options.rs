@@ -163,7 +163,7 @@ pub(in crate::estimate) fn build(options: &Options) -> Result<Box<dyn Method>, I
         lambda_network: weight("lambda_network", usual.lambda_network)?,
         offset: Domain::log_from_options(options)?,
         engine: options.engine(),
-        start_named: named.is_some(),
+        start_insisted: named.is_some(),
         ..usual
     }))
 }

@@ -91,6 +91,23 @@ impl StartFit {
 
 /// The paper's domain-factored untrained decoder. [`Unn::default`] is our measured best,
 /// [`Unn::paper`] the paper's algorithm.
+///
+/// ```
+/// use portolan::estimate::{StartIterations, Unn};
+/// use portolan::sense::{Sensing, SensorLayout, sense};
+/// use portolan::simulate::{Scenario, simulate};
+/// use portolan::{Context, Emitters, Grid, Method, Progress};
+///
+/// let scenario = Scenario { bands: 4, emitters: 1, ..Scenario::new(Grid::new(16, 16, 1.0)?) };
+/// let readings = sense(&simulate(&scenario)?, &Sensing::exact(SensorLayout::Count(60), 0))?;
+/// let mut unn = Unn { iterations: 20, ..Unn::default() };
+/// unn.start_fit.iterations = StartIterations::Exactly(50);
+/// let context = Context { emitters: Emitters::Count(1), ..Context::default() };
+/// let model = unn.fit(&readings, &context, &Progress::silent())?;
+/// let losses = &model.report().loss_trace;
+/// assert!(losses.len() == 20 && losses[19] < losses[0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Unn {
     /// The decoder.
@@ -123,8 +140,8 @@ pub struct Unn {
     pub rescale: bool,
     /// What runs the descents.
     pub engine: Arc<dyn Engine>,
-    /// The start was asked for: an earlier map is refused.
-    pub(super) start_named: bool,
+    /// An earlier map in the context is refused instead of taking the place of `start`.
+    pub start_insisted: bool,
 }
 
 impl Unn {
@@ -155,7 +172,7 @@ impl Unn {
             offset: None,
             rescale: true,
             engine: Arc::new(CpuEngine),
-            start_named: false,
+            start_insisted: false,
         }
     }
 

@@ -43,7 +43,7 @@ const OWN: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "start_iterations",
-        default: "2000 (ours); 1500 in recipe=paper; fewer on large grids",
+        default: "3000 (ours); 1500 in recipe=paper; fewer on large grids",
         takes: "how long the decoder learns what the start says",
     },
     OptionSpec {

@@ -155,7 +155,7 @@ impl Unn {
             start,
             start_fit: StartFit {
                 lesson: Lesson::Slfs,
-                iterations: StartIterations::AtMost(2000),
+                iterations: StartIterations::AtMost(3000),
                 rate_network: 0.03,
                 rate_psd: 0.03,
                 schedule: Schedule::Cosine,

@@ -34,9 +34,9 @@ fn simulate_and_sense_make_the_same_bytes_with_one_and_two_threads() {
 #[test]
 fn every_method_makes_the_same_bytes_with_one_and_two_threads() {
     let desk = Desk::new();
-    desk.ok("simulate -o truth.npz --grid 48x40 --bands 12 --seed 5");
-    desk.ok("sense truth.npz -o readings.npz --count 150 --snr-db 20 --gaps 0.1");
-    desk.ok("sense truth.npz -o levels.npz --count 150 --bits 3");
+    desk.ok("simulate -o truth.npz --grid 36x30 --bands 12 --seed 5");
+    desk.ok("sense truth.npz -o readings.npz --count 100 --snr-db 20 --gaps 0.1");
+    desk.ok("sense truth.npz -o levels.npz --count 100 --bits 3");
     for method in METHODS {
         for readings in ["readings.npz", "levels.npz"] {
             same(&desk, &format!("estimate {readings} --method {method} --seed 7"), true);
@@ -47,11 +47,11 @@ fn every_method_makes_the_same_bytes_with_one_and_two_threads() {
 #[test]
 fn fit_and_predict_make_the_same_bytes_with_one_and_two_threads() {
     let desk = Desk::new();
-    desk.ok("simulate -o truth.npz --grid 48x40 --bands 12 --seed 5");
-    desk.ok("sense truth.npz -o readings.npz --count 150 --snr-db 20 --gaps 0.1");
+    desk.ok("simulate -o truth.npz --grid 36x30 --bands 12 --seed 5");
+    desk.ok("sense truth.npz -o readings.npz --count 100 --snr-db 20 --gaps 0.1");
     for method in METHODS.into_iter().chain(["field"]) {
         same(&desk, &format!("fit readings.npz --method {method} --seed 7"), true);
-        desk.ok(&format!("fit readings.npz -o model.npz --method {method} --seed 7 --force"));
+        std::fs::rename(desk.path("with-1.npz"), desk.path("model.npz")).unwrap();
         same(&desk, "predict model.npz --grid 90x70 --cell-m 0.5", true);
     }
 }

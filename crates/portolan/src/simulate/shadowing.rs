@@ -217,7 +217,7 @@ mod tests {
     fn check_covariance(rows: usize, cols: usize, cell_m: f64, decorrelation_m: f64) {
         let grid = Grid::new(rows, cols, cell_m).unwrap();
         let shadowing = Shadowing::new(grid, decorrelation_m).unwrap();
-        let draws = 4000;
+        let draws = 2000;
         let far = (rows - 1, cols - 1);
         let pairs = [
             ((0, 0), (0, 0)),

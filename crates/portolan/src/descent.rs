@@ -30,9 +30,6 @@ impl Schedule {
 /// Iterations in a row that must change little before a descent stops early.
 pub const CALM: usize = 5;
 
-/// A descent that ends with [`Ending::Both`] takes at most so many times its iterations.
-const PATIENCE: usize = 10;
-
 /// When a descent is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Ending {
@@ -40,9 +37,13 @@ pub enum Ending {
     /// tolerance [`CALM`] times in a row (the paper's text).
     #[default]
     Either,
-    /// After all iterations and once the loss changes by less than the tolerance, after ten times
-    /// as many iterations at the latest (the paper's algorithm box).
-    Both,
+    /// After all iterations and once the loss changes by less than the tolerance (the paper's
+    /// algorithm box). Rates that do not fall may never let it calm down, so that there is an end,
+    /// and the iterate of least loss counts instead of the last.
+    Both {
+        /// The most iterations.
+        most: usize,
+    },
 }
 
 /// The plan of a descent.
@@ -90,9 +91,14 @@ impl Descent {
     /// The most iterations.
     pub fn most(&self) -> usize {
         match self.ending {
-            Ending::Both if self.tolerance > 0.0 => PATIENCE * self.iterations,
+            Ending::Both { most } if self.tolerance > 0.0 => most.max(self.iterations),
             _ => self.iterations,
         }
+    }
+
+    /// Whether the iterate of least loss is the result.
+    pub(crate) fn keeps_best(&self) -> bool {
+        matches!(self.ending, Ending::Both { .. })
     }
 
     /// Evaluates the loss and takes a step, with the factor of the learning rates, until the
@@ -119,7 +125,7 @@ impl Descent {
             trace.push(loss);
             let over = match self.ending {
                 Ending::Either => calm >= CALM,
-                Ending::Both => iteration >= self.iterations && change < self.tolerance,
+                Ending::Both { .. } => iteration >= self.iterations && change < self.tolerance,
             };
             if over {
                 break;
@@ -172,7 +178,7 @@ mod tests {
     #[test]
     fn the_boxs_loop_goes_on_while_either_condition_holds() {
         let run = |tolerance: f64, change: f64| {
-            let both = Descent { ending: Ending::Both, ..descent(4, tolerance) };
+            let both = Descent { ending: Ending::Both { most: 40 }, ..descent(4, tolerance) };
             let mut loss = 100.0;
             both.run(&Progress::silent(), &mut loss, |loss| *loss, |loss, _| *loss -= change)
         };

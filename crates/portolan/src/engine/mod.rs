@@ -9,8 +9,8 @@
 //! What an engine must keep to:
 //! - Adam as in [`Adam`](crate::adam::Adam), on network, latents and PSDs, each with moments of its
 //!   own; PSDs are set to 0 where a step takes them below.
-//! - [`Descent`] says how many iterations, how the rates fall and when to
-//!   stop early; the loss before every step is the trace.
+//! - [`Descent`] says how many iterations, how the rates fall, when to stop early and whether the
+//!   last iterate or the one of least loss is the result; the loss before every step is the trace.
 //! - The same batch gives the same numbers every time, and a map's numbers do not depend on what
 //!   else is in the batch. Two engines agree as far as single precision lets them.
 

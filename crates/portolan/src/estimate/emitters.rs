@@ -70,6 +70,11 @@ pub(super) fn number_of_emitters(
     }
 }
 
+/// Whether the readings are sums of a few emitters without any noise.
+pub(super) fn is_exact(readings: &Readings) -> bool {
+    matches!(readings.values(), Values::Power(power) if count_exact(power).is_some())
+}
+
 /// Of `asked` emitters as many as there are, where readings without noise show it: splitting them
 /// further only harms.
 pub(super) fn shown(readings: &Readings, asked: usize) -> usize {

@@ -62,12 +62,18 @@ impl<'a, L: Likelihood<f32>> DecoderFit<'a, L> {
         let mut network = Adam::new(at.network.params.len());
         let mut latents = Adam::new(at.network.latents.len());
         let mut psd = Adam::new(at.psd.len());
-        options.descent.run(
+        let mut best = options.descent.keeps_best().then(|| (f64::INFINITY, at.clone()));
+        let trace = options.descent.run(
             progress,
-            &mut (self, at),
+            &mut (self, &mut *at),
             |(fit, at)| {
                 let (misfit, penalty) = fit.evaluate(at, &options.penalties);
-                misfit + penalty
+                let loss = misfit + penalty;
+                if let Some((least, kept)) = best.as_mut().filter(|(least, _)| loss < *least) {
+                    *least = loss;
+                    kept.clone_from(at);
+                }
+                loss
             },
             |(fit, at), factor| {
                 let rate = options.rate_network * factor;
@@ -76,7 +82,11 @@ impl<'a, L: Likelihood<f32>> DecoderFit<'a, L> {
                 latents.step(rate, &mut to.latents, &slope.latents);
                 psd.step_nonnegative(options.rate_psd * factor, &mut at.psd, &fit.gradient.psd);
             },
-        )
+        )?;
+        if let Some((_, kept)) = best {
+            *at = kept;
+        }
+        Ok(trace)
     }
 }
 

@@ -11,7 +11,7 @@ use ndarray::Axis;
 
 use super::bands::Domain;
 use super::btd::{Btd, gridded_model};
-use super::emitters::{number_of_emitters, shown, start_factors, unmix_readings};
+use super::emitters::{is_exact, number_of_emitters, shown, start_factors, unmix_readings};
 use super::{Context, Kriging, Method, ThinPlate};
 use crate::decoder::{Decoder, Draw, Network};
 use crate::engine::{
@@ -181,7 +181,7 @@ impl UnnJob<'_> {
         let offset = self.offset as f32;
         let targets: Vec<f32> = slf.iter().map(|s| (s + offset).ln()).collect();
         let start = &self.unn.start_fit;
-        let descent = start.descent(self.decoder, self.readings.bands());
+        let descent = start.descent(self.decoder, self.readings.bands(), is_exact(self.readings));
         let options = ImitationOptions { descent, rate: start.rate_network };
         let problem = ImitationProblem { targets: &targets, offset, start: from };
         let (decoder, engine) = (self.decoder, &self.unn.engine);
@@ -211,7 +211,7 @@ impl UnnJob<'_> {
         };
         let problem = FitProblem { cells: &cells, bands, targets, offset, start: &from };
         let options = FitOptions {
-            descent: start.descent(self.decoder, bands),
+            descent: start.descent(self.decoder, bands, is_exact(self.readings)),
             rate_network: start.rate_network,
             rate_psd: start.rate_psd,
             penalties: Penalties { latent: 0.0, psd: 0.0, network: 0.0 },
@@ -230,7 +230,7 @@ impl UnnJob<'_> {
     ) -> Result<(Unknowns, Vec<f64>), EstimateError> {
         let (bands, offset) = (self.readings.bands(), self.offset as f32);
         let problem = FitProblem { cells, bands, targets, offset, start };
-        let options = self.unn.fit_options();
+        let options = self.unn.fit_options(matches!(targets, Targets::Levels { .. }));
         let outcomes = self.unn.engine.fit(self.decoder, &[problem], &options, progress);
         only(outcomes, |diverged| format!("{diverged}: lower lr_network or lr_psd"))
     }

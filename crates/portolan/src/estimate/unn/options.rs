@@ -2,7 +2,6 @@
 
 use super::recipe::{Lesson, StartIterations, Unn, UnnStart};
 use crate::decoder::{Normalisation, Output, Padding, Shape, Upsampling};
-use crate::descent::Ending;
 use crate::error::InputError;
 use crate::estimate::bands::{Domain, OFFSET};
 use crate::estimate::{Method, OptionSpec, Options};
@@ -23,7 +22,12 @@ const OWN: &[OptionSpec] = &[
         name: "ending",
         default: "text (ours); box in recipe=paper",
         takes: "text (the iterations or a relative change below tolerance) | box (the iterations \
-                and a change below tolerance, at most ten times the iterations)",
+                and a change below tolerance)",
+    },
+    OptionSpec {
+        name: "most_iterations",
+        default: "3000; 500 for levels",
+        takes: "1 to 1000000: where ending=box stops at last",
     },
     OptionSpec { name: "channels", default: "6 (paper)", takes: "1 to 128" },
     OptionSpec {
@@ -43,7 +47,7 @@ const OWN: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "start_iterations",
-        default: "3000 (ours); 1500 in recipe=paper; fewer on large grids",
+        default: "3000, with noise 1500 (ours); 1500 in recipe=paper; fewer on large grids",
         takes: "how long the decoder learns what the start says",
     },
     OptionSpec {
@@ -149,13 +153,14 @@ pub(in crate::estimate) fn build(options: &Options) -> Result<Box<dyn Method>, I
         }
         start_fit.lesson = domain;
     }
-    let endings = [("text", Ending::Either), ("box", Ending::Both)];
+    let endings = [("text", false), ("box", true)];
     Ok(Box::new(Unn {
         shape: shape_from_options(options, usual.shape.output)?,
         start_fit,
         iterations: options.count("iterations", 1..=1_000_000)?.unwrap_or(usual.iterations),
         tolerance: weight("tolerance", usual.tolerance)?,
-        ending: options.choice("ending", &endings)?.unwrap_or(usual.ending),
+        until_calm: options.choice("ending", &endings)?.unwrap_or(usual.until_calm),
+        most_iterations: options.count("most_iterations", 1..=1_000_000)?,
         rate_network: options.number("lr_network", rates)?.unwrap_or(usual.rate_network),
         rate_psd: weight("lr_psd", usual.rate_psd)?,
         lambda_latent: weight("lambda_latent", usual.lambda_latent)?,

@@ -47,6 +47,9 @@ pub enum Lesson {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StartIterations {
+    /// 3,000 where readings are without noise and 1,500 otherwise, because a start that noise has
+    /// bent should not be learnt too well; fewer on large grids, as for `AtMost`.
+    Usual,
     /// Fewer on large grids, where each costs more: some 20 s on two cores at most.
     AtMost(usize),
     /// This many.
@@ -74,13 +77,15 @@ pub struct StartFit {
 }
 
 impl StartFit {
-    pub(super) fn descent(&self, decoder: &Decoder, bands: usize) -> Descent {
+    /// `exact`: the start comes from readings without noise.
+    pub(super) fn descent(&self, decoder: &Decoder, bands: usize, exact: bool) -> Descent {
         let cells = decoder.rows() * decoder.cols();
         let affordable = match self.lesson {
             Lesson::Slfs => SLF_WORK / (cells * decoder.emitters()),
             Lesson::LogMap | Lesson::LinearMap => MAP_WORK / (cells * bands),
         };
         let iterations = match self.iterations {
+            StartIterations::Usual => if exact { 3000 } else { 1500 }.min(affordable.max(100)),
             StartIterations::AtMost(most) => most.min(affordable.max(100)),
             StartIterations::Exactly(iterations) => iterations,
         };
@@ -120,8 +125,12 @@ pub struct Unn {
     pub iterations: usize,
     /// The change of the loss that counts as none; 0 = the iterations alone decide.
     pub tolerance: f64,
-    /// How iterations and tolerance end the fit.
-    pub ending: Ending,
+    /// Go on beyond the iterations until the loss changes by less than the tolerance, as the
+    /// paper's algorithm box has it: see [`Ending::Both`].
+    pub until_calm: bool,
+    /// The most iterations then; where absent 3,000, but 500 for quantised readings, whose noise a
+    /// longer fit draws.
+    pub most_iterations: Option<usize>,
     /// How learning rates fall.
     pub schedule: Schedule,
     /// Learning rate of network and latents.
@@ -155,14 +164,15 @@ impl Unn {
             start,
             start_fit: StartFit {
                 lesson: Lesson::Slfs,
-                iterations: StartIterations::AtMost(3000),
+                iterations: StartIterations::Usual,
                 rate_network: 0.03,
                 rate_psd: 0.03,
                 schedule: Schedule::Cosine,
             },
             iterations: 300,
             tolerance: 0.0,
-            ending: Ending::Either,
+            until_calm: false,
+            most_iterations: None,
             schedule: Schedule::Cosine,
             rate_network: if warm { 0.005 } else { 0.05 },
             rate_psd: if warm { 0.002 } else { 0.01 },
@@ -189,7 +199,7 @@ impl Unn {
                 schedule: Schedule::Constant,
             },
             tolerance: 1e-3,
-            ending: Ending::Both,
+            until_calm: true,
             schedule: Schedule::Constant,
             rate_network: 0.05,
             rate_psd: 0.001,
@@ -198,8 +208,11 @@ impl Unn {
         }
     }
 
-    pub(super) fn fit_options(&self) -> FitOptions {
-        let Self { iterations, tolerance, ending, schedule, .. } = *self;
+    /// `quantised`: the readings are levels.
+    pub(super) fn fit_options(&self, quantised: bool) -> FitOptions {
+        let Self { iterations, tolerance, schedule, .. } = *self;
+        let most = self.most_iterations.unwrap_or(if quantised { 500 } else { 3000 });
+        let ending = if self.until_calm { Ending::Both { most } } else { Ending::Either };
         FitOptions {
             descent: Descent { iterations, tolerance, ending, schedule },
             rate_network: self.rate_network,

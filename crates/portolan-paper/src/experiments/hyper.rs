@@ -95,7 +95,7 @@ fn readings(builder: &Builder) -> Section {
         notes: vec![
             "The loop of the text ends after 300 iterations or at a relative change below .001; \
              that of the box goes on while the loss changes by .001 or 300 iterations are not \
-             over, here at most 3,000."
+             over, here at most 3,000, of which the one of least loss counts."
                 .into(),
         ],
     }

@@ -1,0 +1,188 @@
+"""What all estimators share: scikit-learn's manners, with or without scikit-learn."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _native
+from ._model import Grid, Model, _texts
+from ._readings import Readings, as_floats
+
+Option = float | int | str | bool | None
+Self = TypeVar("Self", bound="Estimator")
+
+try:
+    from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import validate_data
+
+    HAS_SKLEARN = True
+except ImportError:
+    HAS_SKLEARN = False
+
+    class NotFittedError(ValueError, AttributeError):  # type: ignore[no-redef]
+        """The estimator was asked before it was fitted."""
+
+    class MultiOutputMixin:  # type: ignore[no-redef]
+        """Stands in for scikit-learn's."""
+
+    class RegressorMixin:  # type: ignore[no-redef]
+        """Stands in for scikit-learn's: the coefficient of determination."""
+
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+            found, known = self.predict(X), np.asarray(y, dtype=float)  # type: ignore[attr-defined]
+            weight = np.ones(len(known)) if sample_weight is None else np.asarray(sample_weight)
+            weight = weight.reshape(-1, *[1] * (known.ndim - 1))
+            mean = (weight * known).sum(axis=0) / weight.sum(axis=0)
+            missed = (weight * (known - found) ** 2).sum(axis=0)
+            total = (weight * (known - mean) ** 2).sum(axis=0)
+            return float(np.mean(1 - missed / total))
+
+    class BaseEstimator:  # type: ignore[no-redef]
+        """Stands in for scikit-learn's: parameters by the signature of ``__init__``."""
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            names = inspect.signature(type(self)).parameters
+            return {name: getattr(self, name) for name in names}
+
+        def set_params(self, **params: Any) -> Any:
+            known = self.get_params()
+            for name, value in params.items():
+                if name not in known:
+                    raise ValueError(f"no parameter {name!r}: there are {', '.join(known)}")
+                setattr(self, name, value)
+            return self
+
+
+class Estimator(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A method with its options: ``fit(X, y)``, ``predict(X)``.
+
+    X holds places in metres, (n, 2); y levels in dBm, (n,) or (n, bands), NaN where nothing was
+    read. ``sample_weight`` says how often a reading was taken: it counts as so many.
+    """
+
+    _method = ""
+    model_: Model
+    n_features_in_: int
+
+    def fit(
+        self: Self, X: ArrayLike | Readings, y: ArrayLike | None = None, sample_weight: Any = None
+    ) -> Self:
+        """Fits to places and levels, or to :class:`portolan.Readings`."""
+        if isinstance(X, Readings):
+            if y is not None:
+                raise TypeError("Readings hold their values: leave y out")
+            readings, self.n_features_in_, self._flat = X, 2, False
+        else:
+            at, levels = self._checked(X, y)
+            self.n_features_in_ = at.shape[1]
+            self._flat = levels.ndim == 1
+            readings = self._weighted(at, levels, sample_weight)
+        params = self.get_params(deep=False)
+        seed, emitters = params.pop("random_state", None), params.pop("emitters", None)
+        grid: Grid | None = params.pop("grid", None)
+        native = _native.fit(
+            self._method,
+            _texts(params),
+            readings._native,
+            emitters=emitters,
+            seed=_seed(seed),
+            grid=grid,
+        )
+        self.model_ = Model(native)
+        for note in self.model_.report["notes"]:
+            warnings.warn(note, stacklevel=2)
+        return self
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+        """Levels at places, and with ``return_std`` the standard deviation of the field there."""
+        if not hasattr(self, "model_"):
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: call fit first."
+            )
+        if HAS_SKLEARN:
+            at = validate_data(self, X, reset=False, dtype=np.float64)
+        else:
+            at = as_floats(X, "X")
+            if at.ndim != 2 or at.shape[1] != self.n_features_in_:
+                raise ValueError(f"X has shape {at.shape}: give (places, {self.n_features_in_})")
+        found = self.model_.predict(at, return_std=return_std)
+        if not self._flat:
+            return found
+        return tuple(part[:, 0] for part in found) if return_std else found[:, 0]
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Any]:
+        if y is None:
+            message = f"{type(self).__name__} requires y to be passed, but the target y is None"
+            raise ValueError(message)
+        if HAS_SKLEARN:
+            at = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        else:
+            at = as_floats(X, "X")
+            if at.ndim != 2:
+                raise ValueError(f"X has shape {at.shape}: give (sensors, 2), metres")
+            if not np.isfinite(at).all():
+                raise ValueError("X holds NaN or infinity: every reading needs a place")
+        levels = as_floats(y, "y")
+        if levels.ndim == 0 or levels.ndim > 2:
+            raise ValueError(f"y has shape {levels.shape}: give (n,) or (n, bands)")
+        if len(levels) != len(at):
+            raise ValueError(f"X has {len(at)} rows and y {len(levels)}: inconsistent numbers of samples")
+        if np.isinf(levels).any():
+            raise ValueError("y holds infinity: a reading is a finite number, NaN where nothing was read")
+        if np.isnan(levels).all():
+            raise ValueError("y holds NaN alone: nothing was read")
+        return at, levels
+
+    @staticmethod
+    def _weighted(at: Any, levels: Any, sample_weight: Any) -> Readings:
+        """Readings that count as often as they are said to; those at one place are merged."""
+        if sample_weight is None:
+            return Readings(at, levels)
+        weight = as_floats(sample_weight, "sample_weight")
+        if weight.ndim == 0:
+            return Readings(at, levels)
+        if weight.shape != (len(levels),):
+            raise ValueError(f"sample_weight has shape {weight.shape}: give ({len(levels)},)")
+        if not (np.isfinite(weight).all() and (weight >= 0).all()):
+            raise ValueError("sample_weight: how often each reading was taken, 0 or more")
+        if not (weight > 0).any():
+            raise ValueError("all of sample_weight is zero: no reading is left")
+        table = levels[:, None] if levels.ndim == 1 else levels
+        places, place_of = np.unique(at[weight > 0], axis=0, return_inverse=True)
+        table, weight = table[weight > 0], weight[weight > 0]
+        total, count = np.zeros((2, len(places), table.shape[1]))
+        known = ~np.isnan(table)
+        share = weight[:, None] * known
+        np.add.at(total, place_of.reshape(-1), np.where(known, table, 0.0) * share)
+        np.add.at(count, place_of.reshape(-1), share)
+        with np.errstate(invalid="ignore"):
+            mean = np.where(count > 0, total / count, np.nan)
+        return Readings(places, mean, repeats=np.where(count > 0, count, 1.0))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _seed(random_state: Any) -> int:
+    if random_state is None:
+        return 0
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(0, 2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(0, 2**31 - 1))
+    seed = int(random_state)
+    if seed < 0:
+        raise ValueError(f"random_state={random_state}: a whole number, 0 or more")
+    return seed
+
+
+
+__all__ = ["Estimator", "Grid", "Option"]

@@ -1,0 +1,226 @@
+"""Readings: what sensors read, where, in which unit."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _native
+
+Floats = NDArray[np.float64]
+
+
+def as_floats(values: ArrayLike, what: str) -> Floats:
+    """Doubles, without a copy where they are doubles already."""
+    if hasattr(values, "toarray"):
+        raise TypeError(f"{what} is a sparse matrix: give a dense array")
+    array = np.asarray(values)
+    if np.iscomplexobj(array):
+        raise ValueError(f"{what} holds complex numbers: Complex data not supported")
+    return np.asarray(array, dtype=np.float64)
+
+
+class Readings:
+    """What sensors read: places in metres, values in dBm (or another unit that is said).
+
+    ``values`` is (sensors,) or (sensors, bands), NaN where nothing was read. ``unit`` is "dbm",
+    "db" for a receiver without calibration, or "relative" (with its ``offset``) for maps as the
+    paper simulates them. ``not_heard`` marks entries that are only known to lie below ``floor``
+    (one level for all bands or one each); ``repeats`` says how often an entry was read, ``noise_db``
+    its standard deviation, ``time_s`` when a sensor read.
+    """
+
+    def __init__(
+        self,
+        places: ArrayLike,
+        values: ArrayLike,
+        *,
+        unit: str = "dbm",
+        offset: float | None = None,
+        names: Sequence[str] | None = None,
+        freq_hz: ArrayLike | None = None,
+        not_heard: ArrayLike | None = None,
+        floor: ArrayLike | None = None,
+        repeats: ArrayLike | None = None,
+        noise_db: ArrayLike | None = None,
+        time_s: ArrayLike | None = None,
+    ) -> None:
+        at = as_floats(places, "places")
+        db = as_floats(values, "values")
+        if at.ndim != 2:
+            raise ValueError(f"places have shape {at.shape}: give (sensors, 2), x and y in metres")
+        table = db[:, None] if db.ndim == 1 else db
+        if table.ndim != 2 or len(table) != len(at):
+            raise ValueError(f"{len(at)} places, but values of shape {db.shape}")
+        bands = table.shape[1]
+
+        def wide(given: ArrayLike | None, what: str) -> Floats | None:
+            if given is None:
+                return None
+            array = as_floats(given, what)
+            array = array[:, None] if array.ndim == 1 else array
+            return np.ascontiguousarray(np.broadcast_to(array, table.shape))
+
+        silent = None
+        if not_heard is not None:
+            flags = np.asarray(not_heard, dtype=bool)
+            flags = flags[:, None] if flags.ndim == 1 else flags
+            silent = np.ascontiguousarray(np.broadcast_to(flags, table.shape))
+        level = None
+        if floor is not None:
+            level = np.ascontiguousarray(np.broadcast_to(as_floats(floor, "floor"), (bands,)))
+        hertz = None if freq_hz is None else list(map(float, np.atleast_1d(as_floats(freq_hz, "freq_hz"))))
+        self._native = _native.readings(
+            at,
+            table,
+            unit=unit,
+            offset=offset,
+            names=None if names is None else list(names),
+            freq_hz=hertz,
+            not_heard=silent,
+            floor_db=level,
+            repeats=wide(repeats, "repeats"),
+            noise_db=wide(noise_db, "noise_db"),
+            time_s=None if time_s is None else as_floats(time_s, "time_s"),
+        )
+
+    @classmethod
+    def _of(cls, native: _native.NativeReadings) -> Readings:
+        made = cls.__new__(cls)
+        made._native = native
+        return made
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        unit: str | None = None,
+        cell_m: float | None = None,
+        not_heard: float | None = None,
+        floor: float | None = None,
+    ) -> Readings:
+        """Readings from a file of any kind that the command ``portolan`` reads."""
+        native, said = _native.read_readings(
+            os.fspath(path), unit=unit, cell_m=cell_m, not_heard=not_heard, floor_db=floor
+        )
+        for line in said:
+            warnings.warn(line, stacklevel=2)
+        return cls._of(native)
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        frame: Any,
+        *,
+        x: str = "x_m",
+        y: str = "y_m",
+        value: str | None = None,
+        band: str | None = None,
+        unit: str = "dbm",
+    ) -> Readings:
+        """Readings from a data frame.
+
+        Wide: a row for each sensor, every column but x and y a band. Long: ``value`` names the
+        column of the readings and ``band`` that of their bands; what a place read in a band more
+        than once is averaged and counted.
+        """
+        missing = [name for name in (x, y, value, band) if name is not None and name not in frame]
+        if missing:
+            raise ValueError(f"no column {missing[0]!r}: there are {', '.join(map(str, frame.columns))}")
+        if value is None:
+            columns = [name for name in frame.columns if name not in (x, y)]
+            return cls(
+                frame[[x, y]].to_numpy(dtype=float),
+                frame[columns].to_numpy(dtype=float),
+                names=[str(name) for name in columns],
+                unit=unit,
+            )
+        bands = ["all"] if band is None else sorted(frame[band].dropna().unique(), key=str)
+        at, row_of = np.unique(frame[[x, y]].to_numpy(dtype=float), axis=0, return_inverse=True)
+        row_of = row_of.reshape(-1)
+        db = frame[value].to_numpy(dtype=float)
+        if band is None:
+            column_of = np.zeros(len(db), dtype=int)
+        else:
+            number = {name: k for k, name in enumerate(bands)}
+            column_of = np.array([number.get(name, -1) for name in frame[band]])
+        there = np.isfinite(db) & (column_of >= 0)
+        total = np.zeros((len(at), len(bands)))
+        count = np.zeros_like(total)
+        np.add.at(total, (row_of[there], column_of[there]), db[there])
+        np.add.at(count, (row_of[there], column_of[there]), 1.0)
+        with np.errstate(invalid="ignore"):
+            mean = np.where(count > 0, total / count, np.nan)
+        repeats = np.maximum(count, 1.0) if count.max(initial=0) > 1 else None
+        names = None if band is None else [str(name) for name in bands]
+        return cls(at, mean, names=names, unit=unit, repeats=repeats)
+
+    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Writes a file that the command reads too (.npz, .csv or .mat)."""
+        self._native.write(os.fspath(path), force)
+
+    @property
+    def places(self) -> Floats:
+        """(sensors, 2) in metres."""
+        return self._native.places
+
+    @property
+    def values(self) -> Floats:
+        """(sensors, bands) in decibels; NaN where nothing was read."""
+        return self._native.db
+
+    @property
+    def unit(self) -> str:
+        """"dbm", "db" or "relative"."""
+        return self._native.unit[0]
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the bands."""
+        return self._native.names
+
+    @property
+    def freq_hz(self) -> Floats | None:
+        """Frequencies of the bands."""
+        return self._native.freq_hz
+
+    def __len__(self) -> int:
+        return len(self._native.places)
+
+    def __getitem__(self, sensors: Any) -> Readings:
+        """Some of the sensors, by slice, indices or mask."""
+        chosen = np.arange(len(self))[sensors]
+        return self._of(self._native.subset([int(i) for i in np.atleast_1d(chosen)]))
+
+    def __repr__(self) -> str:
+        sensors, bands = self.values.shape
+        return f"<portolan.Readings: {sensors} sensors x {bands} bands, {self.unit}>"
+
+    def __reduce__(self) -> Any:
+        native = self._native
+        if native.quantised:
+            raise TypeError("levels cannot be pickled: write them to a file and read them there")
+        unit, offset = native.unit
+        silent = native.not_heard
+        parts = {
+            "unit": unit,
+            "offset": offset,
+            "names": native.names,
+            "freq_hz": native.freq_hz,
+            "not_heard": None if silent is None else silent[0],
+            "floor": None if silent is None else silent[1],
+            "repeats": native.repeats,
+            "noise_db": native.noise_db,
+            "time_s": native.time_s,
+        }
+        return _remade, (native.places, native.db, parts)
+
+
+def _remade(places: Floats, values: Floats, parts: dict[str, Any]) -> Readings:
+    return Readings(places, values, **parts)

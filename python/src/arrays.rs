@@ -1,0 +1,62 @@
+//! Places and decibels between NumPy and the library.
+
+use ndarray::{Array2, ArrayView2, Axis};
+use portolan::{Scale, Site};
+use pyo3::PyResult;
+use pyo3::exceptions::PyValueError;
+
+/// Rows of x and y in metres.
+pub fn sites(places: ArrayView2<'_, f64>) -> PyResult<Vec<Site>> {
+    if places.ncols() != 2 {
+        let message = format!(
+            "places have {} coordinates: give x and y in metres, shape (n, 2)",
+            places.ncols()
+        );
+        return Err(PyValueError::new_err(message));
+    }
+    Ok(places.axis_iter(Axis(0)).map(|row| Site::new(row[0], row[1])).collect())
+}
+
+pub fn places(sites: &[Site]) -> Array2<f64> {
+    Array2::from_shape_fn(
+        (sites.len(), 2),
+        |(i, axis)| {
+            if axis == 0 { sites[i].x_m } else { sites[i].y_m }
+        },
+    )
+}
+
+/// Decibels to power; a gap stays one.
+pub fn power(db: ArrayView2<'_, f64>) -> Array2<f64> {
+    db.mapv(|db| 10f64.powf(0.1 * db))
+}
+
+/// Power to decibels: nothing at all is minus infinity.
+pub fn decibels(mut power: Array2<f64>) -> Array2<f64> {
+    power.par_mapv_inplace(|x| 10.0 * x.log10());
+    power
+}
+
+/// A scale by its name; `offset` belongs to "relative".
+pub fn scale(unit: &str, offset: Option<f64>) -> PyResult<Scale> {
+    match (unit, offset) {
+        ("dbm", None) => Ok(Scale::Absolute),
+        ("db", None) => Ok(Scale::Uncalibrated),
+        ("relative", None) => Ok(Scale::paper()),
+        ("relative", Some(offset)) => Scale::relative(offset).map_err(crate::errors::input),
+        ("dbm" | "db", Some(_)) => Err(PyValueError::new_err("offset belongs to unit='relative'")),
+        _ => {
+            let message = format!("unit={unit:?}: give 'dbm', 'db' or 'relative'");
+            Err(PyValueError::new_err(message))
+        }
+    }
+}
+
+/// The name of a scale, and its offset.
+pub fn unit(scale: Scale) -> (&'static str, Option<f64>) {
+    match scale {
+        Scale::Absolute => ("dbm", None),
+        Scale::Relative { offset } => ("relative", Some(offset)),
+        _ => ("db", None),
+    }
+}

@@ -1,0 +1,35 @@
+//! The native part of the Python package: readings, fits and models. Everything that users see is
+//! made of these in `portolan/*.py`.
+
+mod arrays;
+mod errors;
+mod model;
+mod pool;
+mod readings;
+mod watched;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::methods;
+    #[pymodule_export]
+    use super::model::{NativeModel, fit, fit_many, read_model};
+    #[pymodule_export]
+    use super::readings::{NativeReadings, read_readings, readings};
+}
+
+/// Every method: name, summary, whether it gives a spread, and its options as (name, default, takes).
+#[pyfunction]
+#[expect(clippy::type_complexity, reason = "a list for Python, not a type of ours")]
+fn methods()
+-> Vec<(&'static str, &'static str, bool, Vec<(&'static str, &'static str, &'static str)>)> {
+    portolan::estimate::methods()
+        .iter()
+        .map(|method| {
+            let options = method.options().map(|o| (o.name, o.default, o.takes)).collect();
+            (method.name, method.summary, method.gives_spread, options)
+        })
+        .collect()
+}

@@ -1,0 +1,294 @@
+//! Fitted models as Python holds them.
+
+use std::path::PathBuf;
+
+use ndarray::{Array3, ArrayD};
+use numpy::{
+    IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayDyn, PyArrayMethods, PyReadonlyArray2,
+};
+use portolan::model::{Archive, Stored};
+use portolan::{Context, Emitters, Grid, Model, Readings, Site};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use rayon::prelude::*;
+
+use crate::readings::NativeReadings;
+use crate::watched::watched;
+use crate::{arrays, errors};
+
+/// A fitted model.
+#[pyclass(frozen, name = "NativeModel", module = "portolan._native")]
+pub struct NativeModel {
+    inner: Model,
+}
+
+/// A grid: rows (along x), columns (along y), metres per cell, x and y of the centre of cell (0, 0).
+type GridParts = (usize, usize, f64, f64, f64);
+
+fn grid((rows, cols, cell_m, x_m, y_m): GridParts) -> PyResult<Grid> {
+    let grid = Grid::new(rows, cols, cell_m).and_then(|g| g.with_origin(Site::new(x_m, y_m)));
+    grid.map_err(errors::input)
+}
+
+struct Request {
+    method: String,
+    options: Vec<(String, String)>,
+    emitters: Emitters,
+    seed: u64,
+    grid: Option<Grid>,
+}
+
+impl Request {
+    fn new(
+        method: String,
+        options: Vec<(String, String)>,
+        emitters: Option<usize>,
+        seed: u64,
+        parts: Option<GridParts>,
+    ) -> PyResult<Self> {
+        let emitters = emitters.map_or(Emitters::Auto, Emitters::Count);
+        Ok(Self { method, options, emitters, seed, grid: parts.map(grid).transpose()? })
+    }
+
+    fn fit(
+        &self,
+        readings: &Readings,
+        progress: &portolan::Progress<'_>,
+    ) -> Result<Model, portolan::EstimateError> {
+        let method = portolan::estimate::build(&self.method, self.options.clone())?;
+        let context = Context {
+            emitters: self.emitters,
+            seed: self.seed,
+            grid: self.grid,
+            ..Context::default()
+        };
+        Ok(method.fit(readings, &context, progress)?.named(&self.method))
+    }
+}
+
+/// Fits a method of the register.
+#[pyfunction]
+#[pyo3(signature = (method, options, readings, *, emitters = None, seed = 0, grid = None, tell = None))]
+#[expect(clippy::too_many_arguments, reason = "one for each thing that a fit may be told")]
+pub fn fit(
+    py: Python<'_>,
+    method: String,
+    options: Vec<(String, String)>,
+    readings: &Bound<'_, NativeReadings>,
+    emitters: Option<usize>,
+    seed: u64,
+    grid: Option<GridParts>,
+    tell: Option<&Bound<'_, PyAny>>,
+) -> PyResult<NativeModel> {
+    let request = Request::new(method, options, emitters, seed, grid)?;
+    let readings = &readings.get().inner;
+    let model = watched(py, tell, |progress| request.fit(readings, progress))?;
+    Ok(NativeModel { inner: model.map_err(errors::estimate)? })
+}
+
+/// Fits the same method to many readings, on all threads.
+#[pyfunction]
+#[pyo3(signature = (method, options, readings, *, emitters = None, seed = 0, grid = None, tell = None))]
+#[expect(clippy::too_many_arguments, reason = "one for each thing that a fit may be told")]
+pub fn fit_many(
+    py: Python<'_>,
+    method: String,
+    options: Vec<(String, String)>,
+    readings: Vec<Py<NativeReadings>>,
+    emitters: Option<usize>,
+    seed: u64,
+    grid: Option<GridParts>,
+    tell: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Vec<NativeModel>> {
+    let request = Request::new(method, options, emitters, seed, grid)?;
+    let readings: Vec<&Readings> = readings.iter().map(|r| &r.get().inner).collect();
+    let (done, total) = (std::sync::atomic::AtomicUsize::new(0), readings.len());
+    let models = watched(py, tell, |progress| {
+        let one = |readings: &&Readings| {
+            progress.check()?;
+            let model = request.fit(readings, &progress.quiet())?;
+            let finished = 1 + done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            progress.report(finished, total)?;
+            Ok(NativeModel { inner: model })
+        };
+        readings.par_iter().with_max_len(1).map(one).collect::<Result<Vec<_>, _>>()
+    })?;
+    models.map_err(errors::estimate)
+}
+
+#[pyfunction]
+pub fn read_model(py: Python<'_>, path: PathBuf) -> PyResult<NativeModel> {
+    let inner = py.detach(|| portolan_io::read_model(&path)).map_err(errors::io)?;
+    Ok(NativeModel { inner })
+}
+
+#[pymethods]
+impl NativeModel {
+    /// Decibels, spread of the field and of a reading, each (places, bands).
+    #[expect(clippy::type_complexity, reason = "a tuple for Python")]
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        places: PyReadonlyArray2<'py, f64>,
+    ) -> PyResult<(
+        Bound<'py, PyArray2<f64>>,
+        Option<Bound<'py, PyArray2<f64>>>,
+        Option<Bound<'py, PyArray2<f64>>>,
+    )> {
+        let sites = arrays::sites(places.as_array())?;
+        let found = watched(py, None, |progress| {
+            let mut found = self.inner.predict(&sites, progress)?;
+            found.power = arrays::decibels(found.power);
+            Ok(found)
+        })?;
+        let found = found.map_err(errors::estimate)?;
+        let array = |values: Option<ndarray::Array2<f64>>| values.map(|v| v.into_pyarray(py));
+        Ok((found.power.into_pyarray(py), array(found.spread_db), array(found.reading_spread_db)))
+    }
+
+    /// Decibels and spread on a grid, each (rows, columns, bands).
+    #[expect(clippy::type_complexity, reason = "a tuple for Python")]
+    fn map<'py>(
+        &self,
+        py: Python<'py>,
+        parts: GridParts,
+    ) -> PyResult<(Bound<'py, PyArray3<f64>>, Option<Bound<'py, PyArray3<f64>>>)> {
+        let grid = grid(parts)?;
+        let found = watched(py, None, |progress| {
+            let map = self.inner.map(grid, progress)?;
+            let mut power: Array3<f64> = map.to_dense().into_owned();
+            power.par_mapv_inplace(|x| 10.0 * x.log10());
+            Ok((power, map.spread_db().cloned()))
+        })?;
+        let (power, spread) = found.map_err(errors::estimate)?;
+        Ok((power.into_pyarray(py), spread.map(|s| s.into_pyarray(py))))
+    }
+
+    /// The grid that a map is drawn on by default.
+    fn default_grid(&self) -> PyResult<GridParts> {
+        let grid = self.inner.grid_or_default().map_err(errors::input)?;
+        let origin = grid.origin();
+        Ok((grid.rows(), grid.cols(), grid.cell_m(), origin.x_m, origin.y_m))
+    }
+
+    /// x and y of the least and of the greatest corner around the sensors.
+    #[getter]
+    fn region(&self) -> (f64, f64, f64, f64) {
+        let region = self.inner.region();
+        (region.low.x_m, region.low.y_m, region.high.x_m, region.high.y_m)
+    }
+
+    #[getter]
+    fn bands(&self) -> usize {
+        self.inner.bands()
+    }
+
+    #[getter]
+    fn unit(&self) -> (&'static str, Option<f64>) {
+        arrays::unit(self.inner.scale())
+    }
+
+    #[getter]
+    fn gives_spread(&self) -> bool {
+        self.inner.gives_spread()
+    }
+
+    #[getter]
+    fn freq_hz<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
+        Some(self.inner.labels().freq_hz()?.to_vec().into_pyarray(py))
+    }
+
+    #[getter]
+    fn names(&self) -> Option<Vec<String>> {
+        Some(self.inner.labels().names()?.to_vec())
+    }
+
+    /// What the fit says about itself.
+    #[getter]
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (report, out) = (self.inner.report(), PyDict::new(py));
+        out.set_item("method", &report.method)?;
+        out.set_item("chosen", report.chosen.as_ref().unwrap_or(&report.method))?;
+        let candidates = report.candidates.iter().map(|c| (c.method.clone(), c.rmse_db));
+        out.set_item("candidates", candidates.collect::<Vec<_>>())?;
+        out.set_item("iterations", report.iterations)?;
+        out.set_item("loss", report.loss)?;
+        out.set_item("loss_trace", report.loss_trace.clone().into_pyarray(py))?;
+        let fitted = PyDict::new(py);
+        report.fitted.iter().try_for_each(|(name, value)| fitted.set_item(name, value))?;
+        out.set_item("fitted", fitted)?;
+        out.set_item("notes", &report.notes)?;
+        Ok(out)
+    }
+
+    /// The emitters that the model tells apart, as dictionaries.
+    #[getter]
+    fn emitters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for emitter in self.inner.emitters() {
+            let (found, row) = (emitter.finding(), PyDict::new(py));
+            let se = found.at_se_m.unwrap_or([f64::NAN; 2]);
+            row.set_item("x_m", found.at.x_m)?;
+            row.set_item("y_m", found.at.y_m)?;
+            row.set_item("x_se_m", se[0])?;
+            row.set_item("y_se_m", se[1])?;
+            row.set_item("exponent", found.exponent.map_or(f64::NAN, |e| e.value))?;
+            row.set_item("exponent_se", found.exponent.map_or(f64::NAN, |e| e.se))?;
+            row.set_item("power_share", found.power_share.unwrap_or(f64::NAN))?;
+            list.append(row)?;
+        }
+        Ok(list)
+    }
+
+    fn write(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {
+        py.detach(|| portolan_io::write_model(&path, &self.inner, force)).map_err(errors::io)
+    }
+
+    /// The model as named arrays: what its file holds.
+    fn to_arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let out = PyDict::new(py);
+        for (name, stored) in self.inner.to_archive().entries() {
+            match stored {
+                Stored::Real(values) => out.set_item(name, values.clone().into_pyarray(py))?,
+                Stored::Single(values) => out.set_item(name, values.clone().into_pyarray(py))?,
+                Stored::Whole(values) => out.set_item(name, values.clone().into_pyarray(py))?,
+                Stored::Text(texts) => out.set_item(name, texts)?,
+            }
+        }
+        Ok(out)
+    }
+
+    #[staticmethod]
+    fn from_arrays(arrays: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let mut entries = Vec::new();
+        for (name, value) in arrays {
+            entries.push((name.extract::<String>()?, stored(&value)?));
+        }
+        let inner = Model::from_archive(&Archive::new(entries)).map_err(errors::estimate)?;
+        Ok(Self { inner })
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyDict>,))> {
+        let make = slf.get_type().getattr("from_arrays")?;
+        Ok((make, (slf.get().to_arrays(slf.py())?,)))
+    }
+}
+
+fn stored(value: &Bound<'_, PyAny>) -> PyResult<Stored> {
+    fn owned<'py, T: numpy::Element + Clone>(value: &Bound<'py, PyAny>) -> Option<ArrayD<T>> {
+        Some(value.cast::<PyArrayDyn<T>>().ok()?.readonly().as_array().to_owned())
+    }
+    if let Some(values) = owned::<f64>(value) {
+        Ok(Stored::Real(values))
+    } else if let Some(values) = owned::<f32>(value) {
+        Ok(Stored::Single(values))
+    } else if let Some(values) = owned::<i64>(value) {
+        Ok(Stored::Whole(values))
+    } else {
+        let texts = value.extract::<Vec<String>>();
+        texts.map(Stored::Text).map_err(|_| PyTypeError::new_err("not an array of a model"))
+    }
+}

@@ -1,0 +1,173 @@
+//! Readings as Python holds them.
+
+use std::path::PathBuf;
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use portolan::{BandLabels, Readings, Values};
+use portolan_io::{ReadOptions, Unit, WriteOptions, write_readings};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::{arrays, errors};
+
+/// What sensors read, checked.
+#[pyclass(frozen, name = "NativeReadings", module = "portolan._native")]
+pub struct NativeReadings {
+    pub inner: Readings,
+}
+
+/// Readings from arrays: places (n, 2) in metres, values (n, bands) in decibels, NaN where nothing
+/// was read.
+#[pyfunction]
+#[pyo3(signature = (places, db, *, unit = "dbm", offset = None, names = None, freq_hz = None,
+    not_heard = None, floor_db = None, repeats = None, noise_db = None, time_s = None))]
+#[expect(clippy::too_many_arguments, reason = "one for each thing that readings may know")]
+pub fn readings(
+    py: Python<'_>,
+    places: PyReadonlyArray2<'_, f64>,
+    db: PyReadonlyArray2<'_, f64>,
+    unit: &str,
+    offset: Option<f64>,
+    names: Option<Vec<String>>,
+    freq_hz: Option<Vec<f64>>,
+    not_heard: Option<PyReadonlyArray2<'_, bool>>,
+    floor_db: Option<PyReadonlyArray1<'_, f64>>,
+    repeats: Option<PyReadonlyArray2<'_, f64>>,
+    noise_db: Option<PyReadonlyArray2<'_, f64>>,
+    time_s: Option<PyReadonlyArray1<'_, f64>>,
+) -> PyResult<NativeReadings> {
+    let sites = arrays::sites(places.as_array())?;
+    let scale = arrays::scale(unit, offset)?;
+    let db = db.as_array();
+    let bands = db.ncols();
+    if db.iter().any(|v| v.is_infinite()) {
+        let message =
+            "values hold infinity: a reading is a finite number, NaN where nothing was read";
+        return Err(PyValueError::new_err(message));
+    }
+    let power = py.detach(|| arrays::power(db));
+    // What is said for each entry belongs to one sensor: only plain readings are merged.
+    let plain = not_heard.is_none() && repeats.is_none() && noise_db.is_none() && time_s.is_none();
+    let mut inner = match plain {
+        true => Readings::merged(sites, Values::Power(power), scale).map(|(merged, _)| merged),
+        false => Readings::new(sites, Values::Power(power), scale),
+    }
+    .map_err(errors::input)?;
+    if names.is_some() || freq_hz.is_some() {
+        let labels = BandLabels::new(freq_hz, names, bands).map_err(errors::input)?;
+        inner = inner.with_labels(labels).map_err(errors::input)?;
+    }
+    match (not_heard, floor_db) {
+        (Some(entries), Some(floor)) => {
+            let floor = floor.as_array().iter().map(|db| 10f64.powf(0.1 * db)).collect();
+            let entries = entries.as_array().to_owned();
+            inner = inner.with_not_heard(entries, floor).map_err(errors::input)?;
+        }
+        (None, None) => {}
+        _ => return Err(PyValueError::new_err("not_heard and floor_db go together")),
+    }
+    let owned = |array: Option<PyReadonlyArray2<'_, f64>>| array.map(|a| a.as_array().to_owned());
+    let time_s = time_s.map(|t| t.as_array().to_vec());
+    let inner = inner
+        .with_repeats(owned(repeats))
+        .and_then(|r| r.with_noise_db(owned(noise_db)))
+        .and_then(|r| r.with_time_s(time_s))
+        .map_err(errors::input)?;
+    Ok(NativeReadings { inner })
+}
+
+/// Readings from a file of any kind that the command reads, and what the reader had to say.
+#[pyfunction]
+#[pyo3(signature = (path, *, unit = None, cell_m = None, not_heard = None, floor_db = None))]
+pub fn read_readings(
+    py: Python<'_>,
+    path: PathBuf,
+    unit: Option<&str>,
+    cell_m: Option<f64>,
+    not_heard: Option<f64>,
+    floor_db: Option<f64>,
+) -> PyResult<(NativeReadings, Vec<String>)> {
+    let named = |name: &str| Unit::NAMED.iter().find(|(known, _)| *known == name);
+    let unit = match unit.map(|name| (name, named(name))) {
+        None => None,
+        Some((_, Some((_, unit)))) => Some(*unit),
+        Some((name, None)) => {
+            let known: Vec<&str> = Unit::NAMED.iter().map(|(name, _)| *name).collect();
+            let message = format!("unit={name:?}: give one of {}", known.join(", "));
+            return Err(PyValueError::new_err(message));
+        }
+    };
+    let options = ReadOptions { unit, cell_m, not_heard, floor_db, ..ReadOptions::default() };
+    let loaded = py.detach(|| portolan_io::read_readings(&path, &options)).map_err(errors::io)?;
+    Ok((NativeReadings { inner: loaded.value }, loaded.warnings))
+}
+
+#[pymethods]
+impl NativeReadings {
+    #[getter]
+    fn places<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
+        arrays::places(self.inner.sites()).into_pyarray(py)
+    }
+
+    /// Decibels, NaN where nothing was read; levels are decoded.
+    #[getter]
+    fn db<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
+        arrays::decibels(self.inner.power()).into_pyarray(py)
+    }
+
+    #[getter]
+    fn unit(&self) -> (&'static str, Option<f64>) {
+        arrays::unit(self.inner.scale())
+    }
+
+    #[getter]
+    fn quantised(&self) -> bool {
+        matches!(self.inner.values(), Values::Levels { .. })
+    }
+
+    #[getter]
+    fn freq_hz<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
+        Some(self.inner.freq_hz()?.to_vec().into_pyarray(py))
+    }
+
+    #[getter]
+    fn names(&self) -> Option<Vec<String>> {
+        Some(self.inner.labels().names()?.to_vec())
+    }
+
+    #[getter]
+    #[expect(clippy::type_complexity, reason = "a tuple for Python")]
+    fn not_heard<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> Option<(Bound<'py, PyArray2<bool>>, Bound<'py, PyArray1<f64>>)> {
+        let not_heard = self.inner.not_heard()?;
+        let floor: Vec<f64> = not_heard.floor.iter().map(|p| 10.0 * p.log10()).collect();
+        Some((not_heard.entries.clone().into_pyarray(py), floor.into_pyarray(py)))
+    }
+
+    #[getter]
+    fn repeats<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray2<f64>>> {
+        Some(self.inner.repeats()?.clone().into_pyarray(py))
+    }
+
+    #[getter]
+    fn noise_db<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray2<f64>>> {
+        Some(self.inner.noise_db()?.clone().into_pyarray(py))
+    }
+
+    #[getter]
+    fn time_s<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
+        Some(self.inner.time_s()?.to_vec().into_pyarray(py))
+    }
+
+    /// Some of the sensors.
+    fn subset(&self, sensors: Vec<usize>) -> PyResult<Self> {
+        Ok(Self { inner: self.inner.subset(&sensors).map_err(errors::input)? })
+    }
+
+    fn write(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {
+        let options = WriteOptions { force, ..WriteOptions::default() };
+        py.detach(|| write_readings(&path, &self.inner, &options)).map_err(errors::io)
+    }
+}

@@ -3,7 +3,7 @@
 //! A method is a struct. What is not set is its default:
 //!
 //! ```
-//! use portolan::estimate::{Imitation, Method, Unn};
+//! use portolan::estimate::{Method, StartIterations, Unn};
 //! use portolan::{Context, Emitters, Grid, Progress};
 //! # use portolan::sense::{SensorLayout, Sensing, sense};
 //! # use portolan::simulate::{Scenario, simulate};
@@ -12,7 +12,7 @@
 //! let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(40), 0))?;
 //! // The paper's decoder, with fewer iterations than it takes for a good map.
 //! let mut method = Unn::default();
-//! (method.imitation, method.iterations) = (Imitation::Exactly(20), 20);
+//! (method.start_fit.iterations, method.iterations) = (StartIterations::Exactly(20), 20);
 //! let context = Context { emitters: Emitters::Count(2), ..Context::default() };
 //! let model = method.fit(&readings, &context, &Progress::silent())?;
 //! assert_eq!(model.map(grid, &Progress::silent())?.bands(), 4);

@@ -12,9 +12,13 @@ True
 from __future__ import annotations
 
 from ._base import Estimator
+from ._judge import SpatialFold, advise, study, validate
+from ._maps import read_map, score, sense, simulate, write_map
 from ._model import Model, fit, fit_many, read_model
 from ._native import methods as _methods
 from ._readings import Readings
+from ._space import SpaceModel
+from ._tiled import TiledModel, fit_tiled
 from .estimators import (
     Auto,
     Btd,
@@ -50,10 +54,22 @@ __all__ = [
     "NaiveUnn",
     "Nearest",
     "Readings",
+    "SpaceModel",
+    "SpatialFold",
     "ThinPlate",
+    "TiledModel",
     "Unn",
+    "advise",
     "fit",
     "fit_many",
+    "fit_tiled",
     "methods",
+    "read_map",
     "read_model",
+    "score",
+    "sense",
+    "simulate",
+    "study",
+    "validate",
+    "write_map",
 ]

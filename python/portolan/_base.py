@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _native
-from ._model import Grid, Model, _texts
+from ._grids import Grid
+from ._model import Model, as_texts
 from ._readings import Readings, as_floats
+from ._space import SpaceModel, fit_space
 
 Option = float | int | str | bool | None
 Self = TypeVar("Self", bound="Estimator")
@@ -62,18 +64,23 @@ except ImportError:
 class Estimator(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A method with its options: ``fit(X, y)``, ``predict(X)``.
 
-    X holds places in metres, (n, 2); y levels in dBm, (n,) or (n, bands), NaN where nothing was
+    X holds places in metres, (n, 2) (nearest, inverse distances, thin plates and kriging take any
+    number of coordinates); y levels in dBm, (n,) or (n, bands), NaN where nothing was
     read. ``sample_weight`` says how often a reading was taken: it counts as so many.
     """
 
     _method = ""
-    model_: Model
+    model_: Model | SpaceModel
     n_features_in_: int
 
     def fit(
         self: Self, X: ArrayLike | Readings, y: ArrayLike | None = None, sample_weight: Any = None
     ) -> Self:
         """Fits to places and levels, or to :class:`portolan.Readings`."""
+        params = self.get_params(deep=False)
+        seed, emitters = params.pop("random_state", None), params.pop("emitters", None)
+        grid: Grid | None = params.pop("grid", None)
+        options = as_texts(params)
         if isinstance(X, Readings):
             if y is not None:
                 raise TypeError("Readings hold their values: leave y out")
@@ -82,20 +89,21 @@ class Estimator(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignor
             at, levels = self._checked(X, y)
             self.n_features_in_ = at.shape[1]
             self._flat = levels.ndim == 1
-            readings = self._weighted(at, levels, sample_weight)
-        params = self.get_params(deep=False)
-        seed, emitters = params.pop("random_state", None), params.pop("emitters", None)
-        grid: Grid | None = params.pop("grid", None)
+            at, table, repeats = _merged(at, levels, sample_weight)
+            if self.n_features_in_ != 2:
+                self.model_ = fit_space(self._method, options, at, table, repeats)
+                return self
+            readings = Readings(at, table, repeats=repeats)
         native = _native.fit(
             self._method,
-            _texts(params),
+            options,
             readings._native,
             emitters=emitters,
             seed=_seed(seed),
             grid=grid,
         )
-        self.model_ = Model(native)
-        for note in self.model_.report["notes"]:
+        self.model_ = model = Model(native)
+        for note in model.report["notes"]:
             warnings.warn(note, stacklevel=2)
         return self
 
@@ -139,36 +147,39 @@ class Estimator(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignor
             raise ValueError("y holds NaN alone: nothing was read")
         return at, levels
 
-    @staticmethod
-    def _weighted(at: Any, levels: Any, sample_weight: Any) -> Readings:
-        """Readings that count as often as they are said to; those at one place are merged."""
-        if sample_weight is None:
-            return Readings(at, levels)
-        weight = as_floats(sample_weight, "sample_weight")
-        if weight.ndim == 0:
-            return Readings(at, levels)
-        if weight.shape != (len(levels),):
-            raise ValueError(f"sample_weight has shape {weight.shape}: give ({len(levels)},)")
-        if not (np.isfinite(weight).all() and (weight >= 0).all()):
-            raise ValueError("sample_weight: how often each reading was taken, 0 or more")
-        if not (weight > 0).any():
-            raise ValueError("all of sample_weight is zero: no reading is left")
-        table = levels[:, None] if levels.ndim == 1 else levels
-        places, place_of = np.unique(at[weight > 0], axis=0, return_inverse=True)
-        table, weight = table[weight > 0], weight[weight > 0]
-        total, count = np.zeros((2, len(places), table.shape[1]))
-        known = ~np.isnan(table)
-        share = weight[:, None] * known
-        np.add.at(total, place_of.reshape(-1), np.where(known, table, 0.0) * share)
-        np.add.at(count, place_of.reshape(-1), share)
-        with np.errstate(invalid="ignore"):
-            mean = np.where(count > 0, total / count, np.nan)
-        return Readings(places, mean, repeats=np.where(count > 0, count, 1.0))
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def _merged(at: Any, levels: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Places, levels (n, bands) and how often each was read; readings at one place are merged."""
+    table = levels[:, None] if levels.ndim == 1 else levels
+    weight = None if sample_weight is None else as_floats(sample_weight, "sample_weight")
+    if weight is None or weight.ndim == 0:
+        if at.shape[1] == 2:
+            # Readings merge what stands at one place themselves.
+            return at, table, None
+        weight = np.ones(len(table))
+    if weight.shape != (len(levels),):
+        raise ValueError(f"sample_weight has shape {weight.shape}: give ({len(levels)},)")
+    if not (np.isfinite(weight).all() and (weight >= 0).all()):
+        raise ValueError("sample_weight: how often each reading was taken, 0 or more")
+    if not (weight > 0).any():
+        raise ValueError("all of sample_weight is zero: no reading is left")
+    places, place_of = np.unique(at[weight > 0], axis=0, return_inverse=True)
+    table, weight = table[weight > 0], weight[weight > 0]
+    total, count = np.zeros((2, len(places), table.shape[1]))
+    known = ~np.isnan(table)
+    share = weight[:, None] * known
+    np.add.at(total, place_of.reshape(-1), np.where(known, table, 0.0) * share)
+    np.add.at(count, place_of.reshape(-1), share)
+    with np.errstate(invalid="ignore"):
+        mean = np.where(count > 0, total / count, np.nan)
+    # Shares below one are relative: the lightest entry counts as one reading.
+    least = min(1.0, count[count > 0].min())
+    return places, mean, np.where(count > 0, count / least, 1.0)
 
 
 def _seed(random_state: Any) -> int:

@@ -4,21 +4,75 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _native
-from ._optional import needed
+from ._cluster import fit_on_cluster, lazy_layers
+from ._grids import Grid, Layers, Region, bands_first, dataset, grid_of
+from ._progress import Tell, bar
 from ._readings import Floats, Readings, as_floats
 
-Grid = tuple[int, int, float, float, float]
-Tell = Callable[[float], Any]
+
+class Drawable:
+    """What draws maps: a model, or several that are joined."""
+
+    _unit: tuple[str, float | None]
+    _names: list[str] | None
+    _freq_hz: Floats | None
+    _bands: int
+    _source: str
+    _gives_spread: bool
+
+    def _default_grid(self) -> Grid:
+        raise NotImplementedError
+
+    def _region(self) -> Region:
+        raise NotImplementedError
+
+    def _layers(self, grid: Grid) -> Layers:
+        """Power and spread over band, y, x."""
+        raise NotImplementedError
+
+    def _near(self, grid: Grid) -> Drawable:
+        """What is needed to draw a grid: all of it, or the part that lies there."""
+        return self
+
+    def map(
+        self,
+        cell_m: float | None = None,
+        *,
+        region: Region | None = None,
+        grid: Grid | None = None,
+        chunks: int | tuple[int, int] | None = None,
+        dtype: Any = None,
+    ) -> Any:
+        """The map as an ``xarray.Dataset``: ``power_dbm`` and ``spread_db`` over band, y, x.
+
+        ``region`` is (x low, y low, x high, y high) in metres, by default that of the sensors;
+        ``grid`` says everything at once: cells along x and along y, metres per cell, x and y of the
+        first centre. With ``chunks`` (cells along y and x of a block, or one number) the layers are
+        Dask arrays of float32: nothing is computed until they are asked for, and blocks are
+        predicted wherever Dask runs them.
+        """
+        asked = grid_of(self._default_grid(), self._region(), cell_m, region, grid)
+        if chunks is None:
+            power, spread = self._layers(asked)
+            if dtype is not None:
+                power, spread = (None if a is None else a.astype(dtype) for a in (power, spread))
+            layers: Layers = power, spread
+        else:
+            block = (chunks, chunks) if isinstance(chunks, int) else (int(chunks[0]), int(chunks[1]))
+            if min(block) < 1:
+                raise ValueError(f"chunks={chunks}: cells along y and x of a block, 1 or more")
+            layers = lazy_layers(self, asked, block, np.dtype(np.float32 if dtype is None else dtype))
+        return dataset(layers, asked, self._unit, self._names, self._freq_hz, self._source)
 
 
-class Model:
+class Model(Drawable):
     """A fitted model; predicts power and spread at any place, draws maps, lists emitters."""
 
     def __init__(self, native: _native.NativeModel) -> None:
@@ -42,84 +96,12 @@ class Model:
             raise ValueError(f"{self.report['chosen']} knows no spread: kriging, field and auto do")
         return level, spread
 
-    def map(
-        self,
-        cell_m: float | None = None,
-        *,
-        region: tuple[float, float, float, float] | None = None,
-        grid: Grid | None = None,
-    ) -> Any:
-        """The map as an ``xarray.Dataset``: ``power_dbm`` and ``spread_db`` over band, y, x.
-
-        ``region`` is (x low, y low, x high, y high) in metres, by default that of the sensors;
-        ``grid`` says everything at once: cells along x and along y, metres per cell, x and y of the
-        first centre.
-        """
-        xarray = needed("xarray", "xarray", "a map")
-        rows, cols, size, x_low, y_low = self._grid(cell_m, region, grid)
-        power, spread = self._native.map((rows, cols, size, x_low, y_low))
-        unit, offset = self._native.unit
-        decibels = {"dbm": "dBm", "db": "dB"}.get(unit, "dB")
-        name = "power_dbm" if unit == "dbm" else "power_db"
-        coords: dict[str, Any] = {
-            "y": ("y", y_low + size * np.arange(cols), {"units": "m", "axis": "Y"}),
-            "x": ("x", x_low + size * np.arange(rows), {"units": "m", "axis": "X"}),
-        }
-        names, freq = self._native.names, self._native.freq_hz
-        if names is not None:
-            coords["band"] = ("band", np.array(names))
-        elif freq is None:
-            coords["band"] = ("band", np.arange(self._native.bands))
-        if freq is not None:
-            about = {"units": "Hz", "long_name": "frequency"}
-            coords["frequency"] = ("band", freq, about)
-            coords.setdefault("band", ("band", np.arange(self._native.bands)))
-        layers = {
-            name: (
-                ("band", "y", "x"),
-                power.transpose(2, 1, 0),
-                {"units": decibels, "long_name": "power"},
-            )
-        }
-        if spread is not None:
-            about = {"units": "dB", "long_name": "standard deviation of the power"}
-            layers["spread_db"] = (("band", "y", "x"), spread.transpose(2, 1, 0), about)
-        attributes: dict[str, Any] = {"Conventions": "CF-1.11", "source": f"portolan {self.report['chosen']}"}
-        if offset is not None:
-            attributes["offset"] = offset
-        return xarray.Dataset(layers, coords=coords, attrs=attributes)
-
-    def _grid(
-        self,
-        cell_m: float | None,
-        region: tuple[float, float, float, float] | None,
-        grid: Grid | None,
-    ) -> Grid:
-        if grid is not None:
-            if cell_m is not None or region is not None:
-                raise ValueError("grid says everything: leave out cell_m and region")
-            return grid
-        if cell_m is None and region is None:
-            return self._native.default_grid()
-        size = self._native.default_grid()[2] if cell_m is None else float(cell_m)
-        if not (np.isfinite(size) and size > 0):
-            raise ValueError(f"cell_m={cell_m}: metres per cell, above 0")
-        x_low, y_low, x_high, y_high = self._native.region if region is None else region
-        if not (x_low <= x_high and y_low <= y_high):
-            raise ValueError("region: give x low, y low, x high, y high")
-        steps = [int(np.floor((high - low) / size + 1e-9)) for low, high in ((x_low, x_high), (y_low, y_high))]
-        return steps[0] + 1, steps[1] + 1, size, float(x_low), float(y_low)
-
     @property
     def emitters(self) -> Any:
         """The emitters told apart: a data frame where pandas is there, else a list of dictionaries."""
         rows = self._native.emitters
-        try:
-            import pandas
-        except ImportError:
-            return rows
         columns = ["x_m", "y_m", "x_se_m", "y_se_m", "exponent", "exponent_se", "power_share"]
-        return pandas.DataFrame(rows, columns=columns)
+        return table(rows, columns)
 
     @property
     def report(self) -> dict[str, Any]:
@@ -136,25 +118,64 @@ class Model:
     def __reduce__(self) -> Any:
         return Model, (self._native,)
 
+    @property
+    def _unit(self) -> tuple[str, float | None]:  # type: ignore[override]
+        return self._native.unit
+
+    @property
+    def _names(self) -> list[str] | None:  # type: ignore[override]
+        return self._native.names
+
+    @property
+    def _freq_hz(self) -> Floats | None:  # type: ignore[override]
+        return self._native.freq_hz
+
+    @property
+    def _bands(self) -> int:  # type: ignore[override]
+        return self._native.bands
+
+    @property
+    def _source(self) -> str:  # type: ignore[override]
+        return f"portolan {self.report['chosen']}"
+
+    @property
+    def _gives_spread(self) -> bool:  # type: ignore[override]
+        return self._native.gives_spread
+
+    def _default_grid(self) -> Grid:
+        return self._native.default_grid()
+
+    def _region(self) -> Region:
+        return self._native.region
+
+    def _layers(self, grid: Grid) -> Layers:
+        power, spread = self._native.map(grid)
+        return bands_first(power), None if spread is None else bands_first(spread)
+
 
 def read_model(path: str | os.PathLike[str]) -> Model:
     """A model from its file, written here or by ``portolan fit``."""
     return Model(_native.read_model(os.fspath(path)))
 
 
-def _texts(options: dict[str, Any]) -> list[tuple[str, str]]:
+def table(rows: list[dict[str, Any]], columns: list[str] | None = None) -> Any:
+    """Rows as a data frame where pandas is there."""
+    try:
+        import pandas
+    except ImportError:
+        return rows
+    return pandas.DataFrame(rows, columns=columns)
+
+
+def as_texts(options: dict[str, Any]) -> list[tuple[str, str]]:
+    """Options as the register takes them; None is the method's own default."""
+
     def text(value: Any) -> str:
         if isinstance(value, (bool, np.bool_)):
             return "true" if value else "false"
         return repr(float(value)) if isinstance(value, (float, np.floating)) else str(value)
 
     return [(name, text(value)) for name, value in options.items() if value is not None]
-
-
-def _noted(model: Model, level: int) -> Model:
-    for note in model.report["notes"]:
-        warnings.warn(note, stacklevel=level + 1)
-    return model
 
 
 def fit(
@@ -167,17 +188,25 @@ def fit(
     tell: Tell | None = None,
     **options: Any,
 ) -> Model:
-    """Fits a method to readings. ``tell`` is called with the share done, now and then."""
-    native = _native.fit(
-        method,
-        _texts(options),
-        readings._native,
-        emitters=emitters,
-        seed=seed,
-        grid=grid,
-        tell=tell,
-    )
-    return Model(native)
+    """Fits a method to readings.
+
+    ``tell`` is called with the share done, now and then; without it a bar is shown where tqdm is
+    there and the output is a terminal.
+    """
+    with bar(method, tell) as hears:
+        native = _native.fit(
+            method,
+            as_texts(options),
+            readings._native,
+            emitters=emitters,
+            seed=seed,
+            grid=grid,
+            tell=hears,
+        )
+    model = Model(native)
+    for note in model.report["notes"]:
+        warnings.warn(note, stacklevel=2)
+    return model
 
 
 def fit_many(
@@ -187,20 +216,29 @@ def fit_many(
     emitters: int | None = None,
     grid: Grid | None = None,
     seed: int = 0,
+    threads: int | None = None,
+    client: Any = None,
     tell: Tell | None = None,
     **options: Any,
 ) -> list[Model]:
-    """Fits a method to many sets of readings, on all cores."""
-    natives = _native.fit_many(
-        method,
-        _texts(options),
-        [readings._native for readings in many],
-        emitters=emitters,
-        seed=seed,
-        grid=grid,
-        tell=tell,
-    )
+    """Fits a method to many sets of readings: on ``threads`` cores (all by default), or on the
+    workers of a Dask ``client``. The models come in the order of the readings."""
+    told: dict[str, Any] = {"emitters": emitters, "seed": seed, "grid": grid}
+    texts = as_texts(options)
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads={threads}: 1 or more")
+    if client is not None:
+        return fit_on_cluster(client, list(many), method, texts, {**told, "threads": threads})
+    with bar(method, tell) as hears:
+        natives = _native.fit_many(
+            method,
+            texts,
+            [readings._native for readings in many],
+            threads=threads,
+            tell=hears,
+            **told,
+        )
     return [Model(native) for native in natives]
 
 
-__all__ = ["Floats", "Grid", "Model", "fit", "fit_many", "read_model"]
+__all__ = ["Drawable", "Floats", "Grid", "Model", "fit", "fit_many", "read_model"]

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Levels = NDArray[np.uint8]
 Grid = tuple[int, int, float, float, float]
 
 class NativeReadings:
@@ -16,7 +17,12 @@ class NativeReadings:
     @property
     def unit(self) -> tuple[str, float | None]: ...
     @property
-    def quantised(self) -> bool: ...
+    def power(self) -> Floats: ...
+    @property
+    def levels(self) -> tuple[Levels, list[float], float, float] | None: ...
+    @property
+    def grid(self) -> Grid | None: ...
+    def with_grid(self, parts: Grid) -> NativeReadings: ...
     @property
     def freq_hz(self) -> Floats | None: ...
     @property
@@ -57,10 +63,104 @@ class NativeModel:
     @staticmethod
     def from_arrays(arrays: dict[str, Any]) -> NativeModel: ...
 
+class NativeMap:
+    @property
+    def db(self) -> Floats: ...
+    @property
+    def spread_db(self) -> Floats | None: ...
+    @property
+    def grid(self) -> Grid: ...
+    @property
+    def unit(self) -> tuple[str, float | None]: ...
+    @property
+    def freq_hz(self) -> Floats | None: ...
+    @property
+    def names(self) -> list[str] | None: ...
+    @property
+    def emitters(self) -> Floats | None: ...
+    def sense(
+        self,
+        *,
+        fraction: float | None = ...,
+        count: int | None = ...,
+        cells: list[tuple[int, int]] | None = ...,
+        lattice: int | None = ...,
+        path: list[tuple[int, int]] | None = ...,
+        every: int = ...,
+        snr_db: float | None = ...,
+        gaps: float = ...,
+        bits: int | None = ...,
+        edges: list[float] | None = ...,
+        sigma: float = ...,
+        seed: int = ...,
+    ) -> NativeReadings: ...
+    def score(
+        self, truth: NativeMap, offset: float | None = ..., readings: NativeReadings | None = ...
+    ) -> dict[str, float | None]: ...
+    def write(self, path: str, force: bool) -> None: ...
+
+class NativeSpace:
+    def predict(self, places: Floats) -> tuple[Floats, Floats | None, Floats | None]: ...
+    def parts(self) -> tuple[Any, ...]: ...
+
+def fit_space(
+    method: str,
+    options: list[tuple[str, str]],
+    places: Floats,
+    power: Floats,
+    *,
+    repeats: Floats | None = ...,
+    law: tuple[float, float, float] | None = ...,
+) -> NativeSpace: ...
+def simulate(
+    parts: Grid,
+    *,
+    bands: int,
+    emitters: int,
+    shadow_db: float,
+    decorrelation_m: float,
+    psd: str,
+    seed: int,
+) -> NativeMap: ...
+def read_map(
+    path: str, *, unit: str | None = ..., cell_m: float | None = ...
+) -> tuple[NativeMap, list[str]]: ...
+def map_of(
+    db: Floats,
+    parts: Grid,
+    *,
+    unit: str,
+    offset: float | None = ...,
+    spread_db: Floats | None = ...,
+    names: list[str] | None = ...,
+    freq_hz: list[float] | None = ...,
+    emitters: Floats | None = ...,
+) -> NativeMap: ...
+def authors_edges() -> list[float]: ...
+def folds(places: Floats, count: int, split: str, seed: int) -> list[list[int]]: ...
+def validate(
+    method: str,
+    options: list[tuple[str, str]],
+    readings: NativeReadings,
+    folds: list[list[int]],
+    *,
+    emitters: int | None = ...,
+    seed: int = ...,
+    tell: Callable[[float], Any] | None = ...,
+) -> dict[str, Any]: ...
+def advise(
+    model: NativeModel,
+    parts: Grid,
+    count: int,
+    leave_out: list[tuple[float, ...]],
+    tell: Callable[[float], Any] | None = ...,
+) -> list[dict[str, Any]]: ...
 def readings(
     places: Floats,
-    db: Floats,
+    values: Floats | None,
     *,
+    linear: bool = ...,
+    levels: tuple[Levels, list[float], float, float] | None = ...,
     unit: str = ...,
     offset: float | None = ...,
     names: list[str] | None = ...,
@@ -97,6 +197,7 @@ def fit_many(
     emitters: int | None = ...,
     seed: int = ...,
     grid: Grid | None = ...,
+    threads: int | None = ...,
     tell: Callable[[float], Any] | None = ...,
 ) -> list[NativeModel]: ...
 def read_model(path: str) -> NativeModel: ...

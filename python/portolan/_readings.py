@@ -50,43 +50,19 @@ class Readings:
         noise_db: ArrayLike | None = None,
         time_s: ArrayLike | None = None,
     ) -> None:
-        at = as_floats(places, "places")
         db = as_floats(values, "values")
-        if at.ndim != 2:
-            raise ValueError(f"places have shape {at.shape}: give (sensors, 2), x and y in metres")
-        table = db[:, None] if db.ndim == 1 else db
-        if table.ndim != 2 or len(table) != len(at):
-            raise ValueError(f"{len(at)} places, but values of shape {db.shape}")
-        bands = table.shape[1]
-
-        def wide(given: ArrayLike | None, what: str) -> Floats | None:
-            if given is None:
-                return None
-            array = as_floats(given, what)
-            array = array[:, None] if array.ndim == 1 else array
-            return np.ascontiguousarray(np.broadcast_to(array, table.shape))
-
-        silent = None
-        if not_heard is not None:
-            flags = np.asarray(not_heard, dtype=bool)
-            flags = flags[:, None] if flags.ndim == 1 else flags
-            silent = np.ascontiguousarray(np.broadcast_to(flags, table.shape))
-        level = None
-        if floor is not None:
-            level = np.ascontiguousarray(np.broadcast_to(as_floats(floor, "floor"), (bands,)))
-        hertz = None if freq_hz is None else list(map(float, np.atleast_1d(as_floats(freq_hz, "freq_hz"))))
-        self._native = _native.readings(
-            at,
-            table,
+        self._native = _made(
+            places,
+            db[:, None] if db.ndim == 1 else db,
             unit=unit,
             offset=offset,
-            names=None if names is None else list(names),
-            freq_hz=hertz,
-            not_heard=silent,
-            floor_db=level,
-            repeats=wide(repeats, "repeats"),
-            noise_db=wide(noise_db, "noise_db"),
-            time_s=None if time_s is None else as_floats(time_s, "time_s"),
+            names=names,
+            freq_hz=freq_hz,
+            not_heard=not_heard,
+            floor=floor,
+            repeats=repeats,
+            noise_db=noise_db,
+            time_s=time_s,
         )
 
     @classmethod
@@ -94,6 +70,42 @@ class Readings:
         made = cls.__new__(cls)
         made._native = native
         return made
+
+    @classmethod
+    def from_levels(
+        cls,
+        places: ArrayLike,
+        levels: ArrayLike,
+        *,
+        edges: ArrayLike,
+        sigma: float = 0.0,
+        offset: float,
+        unit: str = "relative",
+        names: Sequence[str] | None = None,
+        freq_hz: ArrayLike | None = None,
+    ) -> Readings:
+        """Readings of a receiver that reports levels 0, 1, .. of a quantiser, 255 = missing.
+
+        ``edges`` are the inner edges in ln(x + offset), ``sigma`` the deviation of the noise there
+        before quantising.
+        """
+        table = np.asarray(levels)
+        if not np.issubdtype(table.dtype, np.integer):
+            raise TypeError(f"levels are {table.dtype}: give whole numbers, 0 to 255")
+        if table.size and (table.min() < 0 or table.max() > 255):
+            raise ValueError("levels: whole numbers from 0 to 255, 255 where nothing was read")
+        table = np.ascontiguousarray(table[:, None] if table.ndim == 1 else table, dtype=np.uint8)
+        quantiser = ([float(e) for e in as_floats(edges, "edges")], float(sigma), float(offset))
+        native = _made(
+            places,
+            table,
+            quantiser=quantiser,
+            unit=unit,
+            offset=float(offset) if unit == "relative" else None,
+            names=names,
+            freq_hz=freq_hz,
+        )
+        return cls._of(native)
 
     @classmethod
     def read(
@@ -204,11 +216,10 @@ class Readings:
 
     def __reduce__(self) -> Any:
         native = self._native
-        if native.quantised:
-            raise TypeError("levels cannot be pickled: write them to a file and read them there")
         unit, offset = native.unit
-        silent = native.not_heard
+        silent, levels = native.not_heard, native.levels
         parts = {
+            "linear": True,
             "unit": unit,
             "offset": offset,
             "names": native.names,
@@ -218,9 +229,69 @@ class Readings:
             "repeats": native.repeats,
             "noise_db": native.noise_db,
             "time_s": native.time_s,
+            "quantiser": None if levels is None else levels[1:],
         }
-        return _remade, (native.places, native.db, parts)
+        values = native.power if levels is None else levels[0]
+        return _remade, (native.places, values, parts, native.grid)
 
 
-def _remade(places: Floats, values: Floats, parts: dict[str, Any]) -> Readings:
-    return Readings(places, values, **parts)
+def _remade(places: Floats, values: Any, parts: dict[str, Any], grid: Any) -> Readings:
+    native = _made(places, values, **parts)
+    return Readings._of(native if grid is None else native.with_grid(grid))
+
+
+def _made(
+    places: ArrayLike,
+    table: Any,
+    *,
+    quantiser: tuple[list[float], float, float] | None = None,
+    linear: bool = False,
+    unit: str = "dbm",
+    offset: float | None = None,
+    names: Sequence[str] | None = None,
+    freq_hz: ArrayLike | None = None,
+    not_heard: ArrayLike | None = None,
+    floor: ArrayLike | None = None,
+    repeats: ArrayLike | None = None,
+    noise_db: ArrayLike | None = None,
+    time_s: ArrayLike | None = None,
+) -> _native.NativeReadings:
+    """Native readings of a table of values or of levels."""
+    at = as_floats(places, "places")
+    if at.ndim != 2:
+        raise ValueError(f"places have shape {at.shape}: give (sensors, 2), x and y in metres")
+    if table.ndim != 2 or len(table) != len(at):
+        raise ValueError(f"{len(at)} places, but values of shape {table.shape}")
+    bands = table.shape[1]
+
+    def wide(given: ArrayLike | None, what: str) -> Floats | None:
+        if given is None:
+            return None
+        array = as_floats(given, what)
+        array = array[:, None] if array.ndim == 1 else array
+        return np.ascontiguousarray(np.broadcast_to(array, table.shape))
+
+    silent = None
+    if not_heard is not None:
+        flags = np.asarray(not_heard, dtype=bool)
+        flags = flags[:, None] if flags.ndim == 1 else flags
+        silent = np.ascontiguousarray(np.broadcast_to(flags, table.shape))
+    level = None
+    if floor is not None:
+        level = np.ascontiguousarray(np.broadcast_to(as_floats(floor, "floor"), (bands,)))
+    hertz = None if freq_hz is None else list(map(float, np.atleast_1d(as_floats(freq_hz, "freq_hz"))))
+    return _native.readings(
+        at,
+        table if quantiser is None else None,
+        linear=linear,
+        levels=None if quantiser is None else (table, *quantiser),
+        unit=unit,
+        offset=offset,
+        names=None if names is None else list(names),
+        freq_hz=hertz,
+        not_heard=silent,
+        floor_db=level,
+        repeats=wide(repeats, "repeats"),
+        noise_db=wide(noise_db, "noise_db"),
+        time_s=None if time_s is None else as_floats(time_s, "time_s"),
+    )

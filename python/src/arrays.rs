@@ -2,6 +2,7 @@
 
 use ndarray::{Array2, ArrayView2, Axis};
 use portolan::{Scale, Site};
+use portolan_io::Unit;
 use pyo3::PyResult;
 use pyo3::exceptions::PyValueError;
 
@@ -59,4 +60,13 @@ pub fn unit(scale: Scale) -> (&'static str, Option<f64>) {
         Scale::Relative { offset } => ("relative", Some(offset)),
         _ => ("db", None),
     }
+}
+
+/// The unit of a file's values by its name.
+pub fn named_unit(name: Option<&str>) -> PyResult<Option<Unit>> {
+    let Some(name) = name else { return Ok(None) };
+    Unit::named(name).map(Some).ok_or_else(|| {
+        let known: Vec<&str> = Unit::NAMED.iter().map(|(name, _)| *name).collect();
+        PyValueError::new_err(format!("unit={name:?}: give one of {}", known.join(", ")))
+    })
 }

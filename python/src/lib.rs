@@ -1,11 +1,14 @@
-//! The native part of the Python package: readings, fits and models. Everything that users see is
+//! The native part of the Python package: readings, maps, fits and models. Everything that users see is
 //! made of these in `portolan/*.py`.
 
 mod arrays;
 mod errors;
+mod judge;
+mod maps;
 mod model;
 mod pool;
 mod readings;
+mod space;
 mod watched;
 
 use pyo3::prelude::*;
@@ -13,11 +16,17 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    use super::judge::{advise, folds, validate};
+    #[pymodule_export]
+    use super::maps::{NativeMap, authors_edges, map_of, read_map, simulate};
+    #[pymodule_export]
     use super::methods;
     #[pymodule_export]
     use super::model::{NativeModel, fit, fit_many, read_model};
     #[pymodule_export]
     use super::readings::{NativeReadings, read_readings, readings};
+    #[pymodule_export]
+    use super::space::{NativeSpace, fit_space};
 }
 
 /// Every method: name, summary, whether it gives a spread, and its options as (name, default, takes).

@@ -8,7 +8,7 @@ use numpy::{
 };
 use portolan::model::{Archive, Stored};
 use portolan::{Context, Emitters, Grid, Model, Readings, Site};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use rayon::prelude::*;
@@ -20,18 +20,24 @@ use crate::{arrays, errors};
 /// A fitted model.
 #[pyclass(frozen, name = "NativeModel", module = "portolan._native")]
 pub struct NativeModel {
-    inner: Model,
+    pub inner: Model,
 }
 
 /// A grid: rows (along x), columns (along y), metres per cell, x and y of the centre of cell (0, 0).
-type GridParts = (usize, usize, f64, f64, f64);
+pub type GridParts = (usize, usize, f64, f64, f64);
 
-fn grid((rows, cols, cell_m, x_m, y_m): GridParts) -> PyResult<Grid> {
+pub fn grid_parts(grid: Grid) -> GridParts {
+    let origin = grid.origin();
+    (grid.rows(), grid.cols(), grid.cell_m(), origin.x_m, origin.y_m)
+}
+
+pub fn grid((rows, cols, cell_m, x_m, y_m): GridParts) -> PyResult<Grid> {
     let grid = Grid::new(rows, cols, cell_m).and_then(|g| g.with_origin(Site::new(x_m, y_m)));
     grid.map_err(errors::input)
 }
 
-struct Request {
+/// A method, its options and what it is told.
+pub struct Request {
     method: String,
     options: Vec<(String, String)>,
     emitters: Emitters,
@@ -40,7 +46,7 @@ struct Request {
 }
 
 impl Request {
-    fn new(
+    pub fn new(
         method: String,
         options: Vec<(String, String)>,
         emitters: Option<usize>,
@@ -51,7 +57,7 @@ impl Request {
         Ok(Self { method, options, emitters, seed, grid: parts.map(grid).transpose()? })
     }
 
-    fn fit(
+    pub fn fit(
         &self,
         readings: &Readings,
         progress: &portolan::Progress<'_>,
@@ -87,9 +93,9 @@ pub fn fit(
     Ok(NativeModel { inner: model.map_err(errors::estimate)? })
 }
 
-/// Fits the same method to many readings, on all threads.
+/// Fits the same method to many readings, on all cores or on so many threads.
 #[pyfunction]
-#[pyo3(signature = (method, options, readings, *, emitters = None, seed = 0, grid = None, tell = None))]
+#[pyo3(signature = (method, options, readings, *, emitters = None, seed = 0, grid = None, threads = None, tell = None))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that a fit may be told")]
 pub fn fit_many(
     py: Python<'_>,
@@ -99,11 +105,14 @@ pub fn fit_many(
     emitters: Option<usize>,
     seed: u64,
     grid: Option<GridParts>,
+    threads: Option<usize>,
     tell: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<NativeModel>> {
     let request = Request::new(method, options, emitters, seed, grid)?;
     let readings: Vec<&Readings> = readings.iter().map(|r| &r.get().inner).collect();
     let (done, total) = (std::sync::atomic::AtomicUsize::new(0), readings.len());
+    let own = threads.map(|n| rayon::ThreadPoolBuilder::new().num_threads(n).build()).transpose();
+    let own = own.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     let models = watched(py, tell, |progress| {
         let one = |readings: &&Readings| {
             progress.check()?;
@@ -112,7 +121,11 @@ pub fn fit_many(
             progress.report(finished, total)?;
             Ok(NativeModel { inner: model })
         };
-        readings.par_iter().with_max_len(1).map(one).collect::<Result<Vec<_>, _>>()
+        let all = || readings.par_iter().with_max_len(1).map(one).collect::<Result<Vec<_>, _>>();
+        match &own {
+            None => all(),
+            Some(own) => own.install(all),
+        }
     })?;
     models.map_err(errors::estimate)
 }
@@ -167,9 +180,7 @@ impl NativeModel {
 
     /// The grid that a map is drawn on by default.
     fn default_grid(&self) -> PyResult<GridParts> {
-        let grid = self.inner.grid_or_default().map_err(errors::input)?;
-        let origin = grid.origin();
-        Ok((grid.rows(), grid.cols(), grid.cell_m(), origin.x_m, origin.y_m))
+        Ok(grid_parts(self.inner.grid_or_default().map_err(errors::input)?))
     }
 
     /// x and y of the least and of the greatest corner around the sensors.

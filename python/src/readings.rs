@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use portolan::quantiser::Quantiser;
 use portolan::{BandLabels, Readings, Values};
-use portolan_io::{ReadOptions, Unit, WriteOptions, write_readings};
+use portolan_io::{ReadOptions, WriteOptions, write_readings};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::model::{GridParts, grid, grid_parts};
 use crate::{arrays, errors};
 
 /// What sensors read, checked.
@@ -16,16 +18,21 @@ pub struct NativeReadings {
     pub inner: Readings,
 }
 
-/// Readings from arrays: places (n, 2) in metres, values (n, bands) in decibels, NaN where nothing
-/// was read.
+/// Readings from arrays: places (n, 2) in metres; values (n, bands) in decibels (or, with `linear`,
+/// as power, floors too), NaN where nothing was read; or levels with the inner edges of their
+/// quantiser, 255 where nothing was read.
 #[pyfunction]
-#[pyo3(signature = (places, db, *, unit = "dbm", offset = None, names = None, freq_hz = None,
-    not_heard = None, floor_db = None, repeats = None, noise_db = None, time_s = None))]
+#[pyo3(signature = (places, values, *, linear = false, levels = None, unit = "dbm", offset = None, names = None,
+    freq_hz = None, not_heard = None, floor_db = None, repeats = None, noise_db = None,
+    time_s = None))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that readings may know")]
+#[expect(clippy::type_complexity, reason = "a tuple from Python")]
 pub fn readings(
     py: Python<'_>,
     places: PyReadonlyArray2<'_, f64>,
-    db: PyReadonlyArray2<'_, f64>,
+    values: Option<PyReadonlyArray2<'_, f64>>,
+    linear: bool,
+    levels: Option<(PyReadonlyArray2<'_, u8>, Vec<f64>, f64, f64)>,
     unit: &str,
     offset: Option<f64>,
     names: Option<Vec<String>>,
@@ -38,19 +45,32 @@ pub fn readings(
 ) -> PyResult<NativeReadings> {
     let sites = arrays::sites(places.as_array())?;
     let scale = arrays::scale(unit, offset)?;
-    let db = db.as_array();
-    let bands = db.ncols();
-    if db.iter().any(|v| v.is_infinite()) {
-        let message =
-            "values hold infinity: a reading is a finite number, NaN where nothing was read";
-        return Err(PyValueError::new_err(message));
-    }
-    let power = py.detach(|| arrays::power(db));
+    let values = match (values, levels) {
+        (Some(power), None) if linear => Values::Power(power.as_array().to_owned()),
+        (Some(db), None) => {
+            let db = db.as_array();
+            if db.iter().any(|v| v.is_infinite()) {
+                let message = "values hold infinity: a reading is a finite number, NaN where nothing was read";
+                return Err(PyValueError::new_err(message));
+            }
+            Values::Power(py.detach(|| arrays::power(db)))
+        }
+        (None, Some((levels, edges, sigma, offset))) => {
+            let quantiser = Quantiser::new(edges, sigma, offset).map_err(errors::input)?;
+            Values::Levels { levels: levels.as_array().to_owned(), quantiser }
+        }
+        _ => return Err(PyValueError::new_err("give values or levels")),
+    };
+    let bands = values.dim().1;
     // What is said for each entry belongs to one sensor: only plain readings are merged.
-    let plain = not_heard.is_none() && repeats.is_none() && noise_db.is_none() && time_s.is_none();
-    let mut inner = match plain {
-        true => Readings::merged(sites, Values::Power(power), scale).map(|(merged, _)| merged),
-        false => Readings::new(sites, Values::Power(power), scale),
+    let plain = !linear
+        && not_heard.is_none()
+        && repeats.is_none()
+        && noise_db.is_none()
+        && time_s.is_none();
+    let mut inner = match plain && matches!(values, Values::Power(_)) {
+        true => Readings::merged(sites, values, scale).map(|(merged, _)| merged),
+        false => Readings::new(sites, values, scale),
     }
     .map_err(errors::input)?;
     if names.is_some() || freq_hz.is_some() {
@@ -59,7 +79,8 @@ pub fn readings(
     }
     match (not_heard, floor_db) {
         (Some(entries), Some(floor)) => {
-            let floor = floor.as_array().iter().map(|db| 10f64.powf(0.1 * db)).collect();
+            let power = |db: &f64| if linear { *db } else { 10f64.powf(0.1 * db) };
+            let floor = floor.as_array().iter().map(power).collect();
             let entries = entries.as_array().to_owned();
             inner = inner.with_not_heard(entries, floor).map_err(errors::input)?;
         }
@@ -87,16 +108,7 @@ pub fn read_readings(
     not_heard: Option<f64>,
     floor_db: Option<f64>,
 ) -> PyResult<(NativeReadings, Vec<String>)> {
-    let named = |name: &str| Unit::NAMED.iter().find(|(known, _)| *known == name);
-    let unit = match unit.map(|name| (name, named(name))) {
-        None => None,
-        Some((_, Some((_, unit)))) => Some(*unit),
-        Some((name, None)) => {
-            let known: Vec<&str> = Unit::NAMED.iter().map(|(name, _)| *name).collect();
-            let message = format!("unit={name:?}: give one of {}", known.join(", "));
-            return Err(PyValueError::new_err(message));
-        }
-    };
+    let unit = arrays::named_unit(unit)?;
     let options = ReadOptions { unit, cell_m, not_heard, floor_db, ..ReadOptions::default() };
     let loaded = py.detach(|| portolan_io::read_readings(&path, &options)).map_err(errors::io)?;
     Ok((NativeReadings { inner: loaded.value }, loaded.warnings))
@@ -107,6 +119,12 @@ impl NativeReadings {
     #[getter]
     fn places<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
         arrays::places(self.inner.sites()).into_pyarray(py)
+    }
+
+    /// Power, NaN where nothing was read; levels are decoded.
+    #[getter]
+    fn power<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
+        self.inner.power().into_pyarray(py)
     }
 
     /// Decibels, NaN where nothing was read; levels are decoded.
@@ -120,9 +138,27 @@ impl NativeReadings {
         arrays::unit(self.inner.scale())
     }
 
+    /// Levels, inner edges, deviation of the noise before quantising, and the a of ln(x + a).
     #[getter]
-    fn quantised(&self) -> bool {
-        matches!(self.inner.values(), Values::Levels { .. })
+    #[expect(clippy::type_complexity, reason = "a tuple for Python")]
+    fn levels<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> Option<(Bound<'py, PyArray2<u8>>, Vec<f64>, f64, f64)> {
+        let Values::Levels { levels, quantiser } = self.inner.values() else { return None };
+        let edges = quantiser.edges().to_vec();
+        Some((levels.clone().into_pyarray(py), edges, quantiser.sigma(), quantiser.offset()))
+    }
+
+    /// The grid that the readings lie on, where they say.
+    #[getter]
+    fn grid(&self) -> Option<GridParts> {
+        self.inner.grid().map(grid_parts)
+    }
+
+    fn with_grid(&self, parts: GridParts) -> PyResult<Self> {
+        let inner = self.inner.clone().with_grid(Some(grid(parts)?)).map_err(errors::input)?;
+        Ok(Self { inner })
     }
 
     #[getter]
@@ -135,6 +171,7 @@ impl NativeReadings {
         Some(self.inner.labels().names()?.to_vec())
     }
 
+    /// Which entries were not heard, and the floor of every band as power.
     #[getter]
     #[expect(clippy::type_complexity, reason = "a tuple for Python")]
     fn not_heard<'py>(
@@ -142,7 +179,7 @@ impl NativeReadings {
         py: Python<'py>,
     ) -> Option<(Bound<'py, PyArray2<bool>>, Bound<'py, PyArray1<f64>>)> {
         let not_heard = self.inner.not_heard()?;
-        let floor: Vec<f64> = not_heard.floor.iter().map(|p| 10.0 * p.log10()).collect();
+        let floor = not_heard.floor.to_vec();
         Some((not_heard.entries.clone().into_pyarray(py), floor.into_pyarray(py)))
     }
 

@@ -42,6 +42,42 @@ impl Site {
     }
 }
 
+/// A place as far as distances and polynomials must know it: of two coordinates, or of any number.
+pub(crate) trait Point: Clone + Send + Sync + 'static {
+    fn axes(&self) -> usize;
+
+    fn coordinate(&self, axis: usize) -> f64;
+
+    /// Squared distance.
+    fn squared(&self, other: &Self) -> f64;
+}
+
+impl Point for Site {
+    fn axes(&self) -> usize {
+        2
+    }
+
+    fn coordinate(&self, axis: usize) -> f64 {
+        if axis == 0 { self.x_m } else { self.y_m }
+    }
+
+    fn squared(&self, other: &Self) -> f64 {
+        self.squared_m2(*other)
+    }
+}
+
+/// The mean of some places, coordinate by coordinate; relative to the first, because coordinates may
+/// be millions of metres.
+pub(crate) fn middle<P: Point>(sites: &[P]) -> Vec<f64> {
+    let Some(first) = sites.first() else { return Vec::new() };
+    let count = sites.len() as f64;
+    let mean = |axis: usize| {
+        let origin = first.coordinate(axis);
+        origin + sites.iter().map(|s| s.coordinate(axis) - origin).sum::<f64>() / count
+    };
+    (0..first.axes()).map(mean).collect()
+}
+
 /// An upright rectangle.
 ///
 /// ```
@@ -96,17 +132,12 @@ impl Region {
 
 /// The size of a cloud of places whichever way it is turned: the diagonal of the square that has
 /// the same root mean square distance from its centre. At least the least positive number.
-pub(crate) fn extent_m(sites: &[Site]) -> f64 {
-    let count = sites.len().max(1) as f64;
-    // Relative to the first place: coordinates may be millions of metres.
-    let Some(&first) = sites.first() else { return f64::MIN_POSITIVE };
-    let (mut x, mut y) = (0.0, 0.0);
-    for site in sites {
-        x += site.x_m - first.x_m;
-        y += site.y_m - first.y_m;
-    }
-    let centre = Site::new(first.x_m + x / count, first.y_m + y / count);
-    let square = sites.iter().map(|s| s.squared_m2(centre)).sum::<f64>() / count;
+pub(crate) fn extent_m<P: Point>(sites: &[P]) -> f64 {
+    let middle = middle(sites);
+    let apart = |s: &P| -> f64 {
+        middle.iter().enumerate().map(|(axis, m)| (s.coordinate(axis) - m).powi(2)).sum()
+    };
+    let square = sites.iter().map(apart).sum::<f64>() / sites.len().max(1) as f64;
     (12.0 * square).sqrt().max(f64::MIN_POSITIVE)
 }
 

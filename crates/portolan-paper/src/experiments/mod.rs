@@ -115,7 +115,10 @@ impl Builder {
     fn call(&self, method: Call) -> Call {
         match (self.size, method.name) {
             (Size::Full, _) => method,
-            (Size::Tiny, "unn") => method.with("iterations", 3).with("start_iterations", 3),
+            (Size::Tiny, "unn") => {
+                let few = method.with("iterations", 3).with("start_iterations", 3);
+                few.with("most_iterations", 3)
+            }
             (Size::Tiny, "btd" | "naive_unn") => method.with("iterations", 3),
             (Size::Tiny, "dgm") => {
                 let few = method.with("iterations", 3).with("start_iterations", 3);

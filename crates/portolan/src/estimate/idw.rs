@@ -10,7 +10,7 @@ use crate::gaussian_process::Neighbours;
 use crate::model::{Archive, Model};
 use crate::progress::Progress;
 use crate::readings::Readings;
-use crate::site::Site;
+use crate::site::{Point, Site};
 
 const OWN: &[OptionSpec] = &[
     OptionSpec { name: "power", default: "3 (ours, by measurement)", takes: "a number above 0" },
@@ -55,13 +55,17 @@ impl Default for Idw {
     }
 }
 
-pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
+pub(super) fn from_options(options: &Options) -> Result<Idw, InputError> {
     let usual = Idw::default();
-    Ok(Box::new(Idw {
+    Ok(Idw {
         domain: Domain::from_options(options)?,
         power: options.number("power", f64::MIN_POSITIVE..100.0)?.unwrap_or(usual.power),
         neighbours: options.count("neighbours", 1..=1_000_000)?.unwrap_or(usual.neighbours),
-    }))
+    })
+}
+
+pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
+    Ok(Box::new(from_options(options)?))
 }
 
 impl Method for Idw {
@@ -75,6 +79,29 @@ impl Method for Idw {
     }
 }
 
+impl Idw {
+    /// Fills `near` with the sensors that count and their weights, which sum to 1.
+    pub(super) fn weigh_at<P: Point>(
+        &self,
+        index: &Neighbours<P>,
+        sites: &[P],
+        at: &P,
+        near: &mut Near,
+    ) {
+        let Near { found, weights } = near;
+        index.nearest(at, self.neighbours, found);
+        let nearest = sites[found[0].1].squared(at);
+        if nearest == 0.0 {
+            return weights.push((found[0].1, 1.0));
+        }
+        // Relative to the nearest: distances to a power may overflow.
+        let ratio = |s: usize| sites[s].squared(at) / nearest;
+        weights.extend(found.iter().map(|f| (f.1, ratio(f.1).powf(-0.5 * self.power))));
+        let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
+        weights.iter_mut().for_each(|(_, weight)| *weight /= total);
+    }
+}
+
 impl WeightedMean for Idw {
     type Index = Neighbours;
 
@@ -85,17 +112,7 @@ impl WeightedMean for Idw {
     }
 
     fn weigh(&self, index: &Neighbours, sites: &[Site], at: Site, near: &mut Near) {
-        let Near { found, weights } = near;
-        index.nearest(at, self.neighbours, found);
-        let nearest = sites[found[0].1].squared_m2(at);
-        if nearest == 0.0 {
-            return weights.push((found[0].1, 1.0));
-        }
-        // Relative to the nearest: distances to a power may overflow.
-        let ratio = |s: usize| sites[s].squared_m2(at) / nearest;
-        weights.extend(found.iter().map(|f| (f.1, ratio(f.1).powf(-0.5 * self.power))));
-        let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
-        weights.iter_mut().for_each(|(_, weight)| *weight /= total);
+        self.weigh_at(index, sites, &at, near);
     }
 
     fn save(&self, archive: &mut Archive) {

@@ -13,8 +13,7 @@ use crate::link::DB_PER_LN;
 use crate::model::Model;
 use crate::progress::Progress;
 use crate::readings::Readings;
-pub(super) use model::KrigedBands;
-use model::Recipe;
+pub(super) use model::{KrigedBands, Recipe, band_sills};
 
 const OWN: &[OptionSpec] = &[
     OptionSpec {
@@ -45,9 +44,9 @@ pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN, DOMAIN_OPTIONS];
 pub(super) const KIND: &str = "kriging";
 
 /// Groups of bands that the likelihood looks at; the largest say enough.
-const MOST_GROUPS: usize = 4;
-/// What maps vary by, before any reading.
-const USUAL_DB: f64 = 6.0;
+pub(super) const MOST_GROUPS: usize = 4;
+/// The variance of maps in logarithms of power before any reading: 6 dB.
+pub(super) const USUAL: f64 = (6.0 / DB_PER_LN) * (6.0 / DB_PER_LN);
 
 /// Ordinary or universal kriging of every band, hyperparameters pooled over bands.
 ///
@@ -84,10 +83,10 @@ pub struct Kriging {
     pub fixed: Fixed,
 }
 
-pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
+pub(super) fn from_options(options: &Options) -> Result<Kriging, InputError> {
     let exact = options.choice("exact", &[("true", true), ("false", false)])?.unwrap_or(false);
     let positive = f64::MIN_POSITIVE..f64::INFINITY;
-    Ok(Box::new(Kriging {
+    Ok(Kriging {
         domain: Domain::from_options(options)?,
         covariance: options.choice("covariance", &Family::NAMED)?.unwrap_or_default(),
         trend: options.choice("trend", &Trend::NAMED)?.unwrap_or_default(),
@@ -98,7 +97,11 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
             sill: options.number("sill", positive)?,
             nugget: options.number("nugget", 0.0..f64::INFINITY)?,
         },
-    }))
+    })
+}
+
+pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
+    Ok(Box::new(from_options(options)?))
 }
 
 impl Method for Kriging {
@@ -109,14 +112,8 @@ impl Method for Kriging {
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
         let data = BandData::new(readings, self.domain);
-        // Users speak of dB; the log domain is natural logarithms.
-        let unit = if data.link.is_some() { DB_PER_LN * DB_PER_LN } else { 1.0 };
-        let fixed = Fixed {
-            sill: self.fixed.sill.map(|s| s / unit),
-            nugget: self.fixed.nugget.map(|n| n / unit),
-            ..self.fixed
-        };
-        let usual = data.link.map_or_else(|| data.variance(), |_| (USUAL_DB / DB_PER_LN).powi(2));
+        let (unit, fixed) = self.in_domain(data.link.is_some());
+        let usual = data.link.map_or_else(|| data.variance(), |_| USUAL);
         let covariance = self.law(&data.groups, fixed, usual, progress)?;
         let recipe = Recipe {
             trend: self.trend,
@@ -139,6 +136,18 @@ impl Method for Kriging {
 }
 
 impl Kriging {
+    /// What is fixed, and its unit, in the working domain: users speak of dB, the log domain is
+    /// natural logarithms.
+    pub(super) fn in_domain(&self, log: bool) -> (f64, Fixed) {
+        let unit = if log { DB_PER_LN * DB_PER_LN } else { 1.0 };
+        let fixed = Fixed {
+            sill: self.fixed.sill.map(|s| s / unit),
+            nugget: self.fixed.nugget.map(|n| n / unit),
+            ..self.fixed
+        };
+        (unit, fixed)
+    }
+
     /// The covariance that all bands share.
     fn law(
         &self,

@@ -171,7 +171,7 @@ impl WeightedMean for Linear {
         match mesh.corners(sites, at) {
             Some(corners) => near.weights.extend(corners),
             None => {
-                mesh.index.nearest(at, 1, &mut near.found);
+                mesh.index.nearest(&at, 1, &mut near.found);
                 near.weights.push((near.found[0].1, 1.0));
             }
         }

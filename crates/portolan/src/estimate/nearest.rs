@@ -59,7 +59,7 @@ impl WeightedMean for Nearest {
     }
 
     fn weigh(&self, index: &Neighbours, _sites: &[Site], at: Site, near: &mut Near) {
-        index.nearest(at, 1, &mut near.found);
+        index.nearest(&at, 1, &mut near.found);
         near.weights.push((near.found[0].1, 1.0));
     }
 

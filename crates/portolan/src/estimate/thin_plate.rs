@@ -13,7 +13,7 @@ use crate::linalg::{product, solve_general};
 use crate::model::{Archive, Model};
 use crate::progress::Progress;
 use crate::readings::Readings;
-use crate::site::{Site, extent_m};
+use crate::site::{Point, Site, extent_m, middle};
 
 const OWN: &[OptionSpec] = &[
     OptionSpec {
@@ -60,12 +60,16 @@ pub struct ThinPlate {
     pub neighbours: Option<usize>,
 }
 
-pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
-    Ok(Box::new(ThinPlate {
+pub(super) fn from_options(options: &Options) -> Result<ThinPlate, InputError> {
+    Ok(ThinPlate {
         domain: Domain::from_options(options)?,
         smoothing: options.number("smoothing", 0.0..f64::INFINITY)?.unwrap_or(0.0),
         neighbours: options.count("neighbours", 3..=MOST_TOGETHER)?,
-    }))
+    })
+}
+
+pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
+    Ok(Box::new(from_options(options)?))
 }
 
 impl Method for ThinPlate {
@@ -83,7 +87,7 @@ impl Method for ThinPlate {
 }
 
 impl ThinPlate {
-    fn neighbours(&self, sensors: usize) -> Option<usize> {
+    pub(super) fn neighbours(&self, sensors: usize) -> Option<usize> {
         let usual = (sensors > MOST_TOGETHER).then_some(NEIGHBOURS);
         self.neighbours.or(usual).filter(|n| *n < sensors)
     }
@@ -101,7 +105,7 @@ impl Surface for ThinPlate {
 
     fn prepare(&self, group: &Group) -> Result<Fitted, EstimateError> {
         match self.neighbours(group.sites.len()) {
-            None => Spline::through(group, None, self.smoothing).map(Fitted::Whole),
+            None => Spline::of_group(group, None, self.smoothing).map(Fitted::Whole),
             Some(count) => Ok(Fitted::Local { index: Neighbours::new(&group.sites), count }),
         }
     }
@@ -124,7 +128,7 @@ impl Surface for ThinPlate {
         match fitted {
             Fitted::Whole(spline) => spline.evaluate(at, out),
             Fitted::Local { .. } => {
-                Spline::through(group, near, self.smoothing)?.evaluate(at, out);
+                Spline::of_group(group, near, self.smoothing)?.evaluate(at, out);
             }
         }
         Ok(())
@@ -158,8 +162,8 @@ fn kernel(d2: f64) -> f64 {
 }
 
 /// A spline through the readings of several bands.
-pub(super) struct Spline {
-    sites: Vec<Site>,
+pub(super) struct Spline<P = Site> {
+    sites: Vec<P>,
     plane: Plane,
     scale: f64,
     /// Kernel weights above plane coefficients, per band.
@@ -168,7 +172,7 @@ pub(super) struct Spline {
 
 impl Spline {
     /// Through all sensors of a group or some of them.
-    fn through(
+    fn of_group(
         group: &Group,
         some: Option<&[usize]>,
         smoothing: f64,
@@ -182,16 +186,27 @@ impl Spline {
             }
         };
         let sites: Vec<Site> = sensors.iter().map(|&s| group.sites[s]).collect();
+        let bands = group.values.ncols();
+        Spline::through(sites, bands, |i, k| group.values[[sensors[i], k]], smoothing)
+    }
+}
+
+impl<P: Point> Spline<P> {
+    /// Through a value at every place in every band.
+    pub fn through(
+        sites: Vec<P>,
+        bands: usize,
+        value: impl Fn(usize, usize) -> f64,
+        smoothing: f64,
+    ) -> Result<Self, EstimateError> {
         // The spline does not depend on the unit of length; near 1 the system is best conditioned.
         let extent = extent_m(&sites);
         let scale = if extent > f64::MIN_POSITIVE { 1.4 / extent } else { 1.0 };
         let plane = Plane::through(&sites);
-        let (n, p) = (sites.len(), plane.terms);
+        let (n, p) = (sites.len(), plane.terms());
         let mut spline = Self { sites, plane, scale, coefficients: Mat::zeros(0, 0) };
         let system = spline.system(smoothing);
-        let bands = group.values.ncols();
-        let value = |i: usize, k: usize| if i < n { group.values[[sensors[i], k]] } else { 0.0 };
-        let rhs = Mat::from_fn(n + p, bands, value);
+        let rhs = Mat::from_fn(n + p, bands, |i, k| if i < n { value(i, k) } else { 0.0 });
         spline.coefficients = solve_general(system.as_ref(), rhs.as_ref()).ok_or_else(|| {
             EstimateError::Numerical(format!("no thin-plate spline passes through {n} sensors"))
         })?;
@@ -200,16 +215,16 @@ impl Spline {
 
     /// The matrix of kernel and plane.
     fn system(&self, smoothing: f64) -> Mat<f64> {
-        let (n, p, unit) = (self.sites.len(), self.plane.terms, self.scale * self.scale);
+        let (n, p, unit) = (self.sites.len(), self.plane.terms(), self.scale * self.scale);
         let mut system = Mat::zeros(n + p, n + p);
         for j in 0..n {
             for i in 0..n {
-                system[(i, j)] = kernel(unit * self.sites[i].squared_m2(self.sites[j]));
+                system[(i, j)] = kernel(unit * self.sites[i].squared(&self.sites[j]));
             }
             // SciPy's smoothing is in metres; the scaled kernel is smaller by the square of the
             // unit.
             system[(j, j)] += smoothing * unit;
-            for (k, value) in self.plane.basis(self.sites[j]).into_iter().take(p).enumerate() {
+            for (k, value) in self.plane.basis(&self.sites[j]).enumerate() {
                 system[(n + k, j)] = value;
                 system[(j, n + k)] = value;
             }
@@ -226,14 +241,14 @@ impl Spline {
         own.iter().all(|v| *v != 0.0).then_some(own)
     }
 
-    fn evaluate(&self, at: &[Site], out: &mut [f64]) {
-        let (n, p) = (self.sites.len(), self.plane.terms);
+    pub fn evaluate(&self, at: &[P], out: &mut [f64]) {
+        let (n, p) = (self.sites.len(), self.plane.terms());
         let mut basis = Mat::zeros(n + p, at.len());
-        for (j, &site) in at.iter().enumerate() {
+        for (j, site) in at.iter().enumerate() {
             for i in 0..n {
-                basis[(i, j)] = kernel(self.scale * self.scale * self.sites[i].squared_m2(site));
+                basis[(i, j)] = kernel(self.scale * self.scale * self.sites[i].squared(site));
             }
-            for (k, value) in self.plane.basis(site).into_iter().take(p).enumerate() {
+            for (k, value) in self.plane.basis(site).enumerate() {
                 basis[(n + k, j)] = value;
             }
         }
@@ -244,48 +259,76 @@ impl Spline {
     }
 }
 
-/// The polynomial part: a plane, a slope along the line that all sensors lie on, or the level of a
-/// single sensor.
+/// The polynomial part: a constant and a slope in every direction that the sensors span. On a line
+/// that is one, for a single sensor none.
 struct Plane {
-    terms: usize,
-    centre: Site,
-    along: Option<[f64; 2]>,
+    centre: Vec<f64>,
+    directions: Vec<Vec<f64>>,
     scale: f64,
 }
 
 impl Plane {
-    fn through(sites: &[Site]) -> Self {
-        let (n, first) = (sites.len() as f64, sites[0]);
-        let mean = |f: fn(&Site) -> f64| {
-            f(&first) + sites.iter().map(|s| f(s) - f(&first)).sum::<f64>() / n
-        };
-        let centre = Site::new(mean(|s| s.x_m), mean(|s| s.y_m));
-        let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
+    fn through<P: Point>(sites: &[P]) -> Self {
+        let centre = middle(sites);
+        let axes = centre.len();
+        let mut scatter = vec![vec![0.0; axes]; axes];
         for site in sites {
-            let (x, y) = (site.x_m - centre.x_m, site.y_m - centre.y_m);
-            xx += x * x;
-            xy += x * y;
-            yy += y * y;
+            let apart: Vec<f64> =
+                centre.iter().enumerate().map(|(axis, c)| site.coordinate(axis) - c).collect();
+            for (row, x) in scatter.iter_mut().zip(&apart) {
+                row.iter_mut().zip(&apart).for_each(|(s, y)| *s += x * y);
+            }
         }
-        let total = xx + yy;
-        let flat = xx * yy - xy * xy <= 1e-10 * total * total;
-        let along = flat.then_some(if xx >= yy { [xx, xy] } else { [xy, yy] }).map(|[x, y]| {
-            let norm = x.hypot(y).max(f64::MIN_POSITIVE);
-            [x / norm, y / norm]
-        });
-        let terms = if total == 0.0 { 1 } else { 3 - usize::from(flat) };
-        let scale = if total > 0.0 { (n / total).sqrt() } else { 1.0 };
-        Self { terms, centre, along, scale }
+        let total: f64 = (0..axes).map(|axis| scatter[axis][axis]).sum();
+        let scale = if total > 0.0 { (sites.len() as f64 / total).sqrt() } else { 1.0 };
+        Self { directions: spanned(scatter, 1e-10 * total), centre, scale }
     }
 
-    fn basis(&self, site: Site) -> [f64; 3] {
-        let x = self.scale * (site.x_m - self.centre.x_m);
-        let y = self.scale * (site.y_m - self.centre.y_m);
-        match self.along {
-            Some([dx, dy]) => [1.0, x * dx + y * dy, 0.0],
-            None => [1.0, x, y],
-        }
+    fn terms(&self) -> usize {
+        1 + self.directions.len()
     }
+
+    fn basis<P: Point>(&self, site: &P) -> impl Iterator<Item = f64> {
+        let slope = |direction: &Vec<f64>| -> f64 {
+            let along = direction.iter().zip(&self.centre).enumerate();
+            self.scale * along.map(|(axis, (d, c))| d * (site.coordinate(axis) - c)).sum::<f64>()
+        };
+        std::iter::once(1.0).chain(self.directions.iter().map(slope))
+    }
+}
+
+/// Directions that span what a scatter matrix spans, by Cholesky's method with pivots; the axes
+/// themselves where it spans everything.
+fn spanned(scatter: Vec<Vec<f64>>, least: f64) -> Vec<Vec<f64>> {
+    let axes = scatter.len();
+    let mut left = scatter.clone();
+    let mut directions: Vec<Vec<f64>> = Vec::new();
+    for _ in 0..axes {
+        let largest = |a: usize, b: usize| if left[b][b] > left[a][a] { b } else { a };
+        let pivot = (1..axes).fold(0, largest);
+        let variance = left[pivot][pivot];
+        if variance <= least || variance <= 0.0 {
+            break;
+        }
+        let column = left[pivot].clone();
+        for (i, row) in left.iter_mut().enumerate() {
+            let share = column[i] / variance;
+            row.iter_mut().zip(&column).for_each(|(value, c)| *value -= share * c);
+        }
+        // Its own column of the scatter, at right angles to those before.
+        let mut direction = scatter[pivot].clone();
+        for other in &directions {
+            let along: f64 = direction.iter().zip(other).map(|(a, b)| a * b).sum();
+            direction.iter_mut().zip(other).for_each(|(d, o)| *d -= along * o);
+        }
+        let norm = direction.iter().map(|d| d * d).sum::<f64>().sqrt();
+        direction.iter_mut().for_each(|d| *d /= norm);
+        directions.push(direction);
+    }
+    if directions.len() < axes {
+        return directions;
+    }
+    (0..axes).map(|i| (0..axes).map(|j| f64::from(u8::from(i == j))).collect()).collect()
 }
 
 #[cfg(test)]
@@ -306,7 +349,7 @@ mod tests {
         let sites: Vec<Site> = fixture["at"].1.chunks(2).map(|p| Site::new(p[0], p[1])).collect();
         let values = fixture["values"].1.clone();
         let values = Array2::from_shape_vec((sites.len(), 1), values).unwrap();
-        let spline = Spline::through(&group(sites, values), None, 0.0).unwrap();
+        let spline = Spline::of_group(&group(sites, values), None, 0.0).unwrap();
         let at = Grid::new(64, 64, 1.0).unwrap().sites();
         let mut got = vec![0.0; at.len()];
         spline.evaluate(&at, &mut got);
@@ -325,7 +368,7 @@ mod tests {
         let got = surface.leave_one_out(&surface.prepare(&all).unwrap(), &all).unwrap();
         for out in 0..14 {
             let kept: Vec<usize> = (0..14).filter(|i| *i != out).collect();
-            let spline = Spline::through(&all, Some(&kept), 0.0).unwrap();
+            let spline = Spline::of_group(&all, Some(&kept), 0.0).unwrap();
             let mut want = [0.0];
             spline.evaluate(&[sites[out]], &mut want);
             assert!((got[[out, 0]] - want[0]).abs() < 1e-7, "{} {}", got[[out, 0]], want[0]);
@@ -337,7 +380,7 @@ mod tests {
         let sites: Vec<Site> =
             (0..6).map(|i| Site::new(f64::from(2 * i) + 0.25, f64::from(3 * i))).collect();
         let values = Array2::from_shape_fn((6, 1), |(i, _)| 1.0 + 0.5 * i as f64);
-        let spline = Spline::through(&group(sites.clone(), values), None, 0.0).unwrap();
+        let spline = Spline::of_group(&group(sites.clone(), values), None, 0.0).unwrap();
         let mut got = vec![0.0; 6];
         spline.evaluate(&sites, &mut got);
         for (i, value) in got.iter().enumerate() {

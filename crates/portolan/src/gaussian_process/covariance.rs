@@ -3,7 +3,7 @@
 use faer::Mat;
 
 use super::decay::exp_minus;
-use crate::site::Site;
+use crate::site::Point;
 
 /// The shape of the decay. Each is written with the decorrelation distance L as its only length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -90,7 +90,7 @@ impl Correlation {
     }
 
     /// Correlation matrix of some places; lower half only, ones on the diagonal.
-    pub fn matrix(&self, sites: &[Site]) -> Mat<f64> {
+    pub fn matrix<P: Point>(&self, sites: &[P]) -> Mat<f64> {
         let n = sites.len();
         let mut matrix = Mat::zeros(n, n);
         let scale = 1.0 / self.decorrelation_m;
@@ -99,7 +99,7 @@ impl Correlation {
             let column = matrix.col_mut(j).try_as_col_major_mut().expect("columns are contiguous");
             let below = &mut column.as_slice_mut()[j + 1..];
             for (value, site) in below.iter_mut().zip(&sites[j + 1..]) {
-                *value = scale * site.distance_m(sites[j]);
+                *value = scale * site.squared(&sites[j]).sqrt();
             }
             self.family.apply(below);
         }
@@ -107,14 +107,14 @@ impl Correlation {
     }
 
     /// Correlation of sensors (rows) with places (columns).
-    pub fn cross(&self, sensors: &[Site], at: &[Site]) -> Mat<f64> {
+    pub fn cross<P: Point>(&self, sensors: &[P], at: &[P]) -> Mat<f64> {
         let mut cross = Mat::zeros(sensors.len(), at.len());
         let scale = 1.0 / self.decorrelation_m;
         for (j, place) in at.iter().enumerate() {
             let column = cross.col_mut(j).try_as_col_major_mut().expect("columns are contiguous");
             let column = column.as_slice_mut();
             for (value, sensor) in column.iter_mut().zip(sensors) {
-                *value = scale * sensor.distance_m(*place);
+                *value = scale * sensor.squared(place).sqrt();
             }
             self.family.apply(column);
         }
@@ -122,8 +122,8 @@ impl Correlation {
     }
 
     /// Correlation of two places.
-    pub fn between(&self, a: Site, b: Site) -> f64 {
-        let mut value = [a.distance_m(b) / self.decorrelation_m];
+    pub fn between<P: Point>(&self, a: P, b: P) -> f64 {
+        let mut value = [a.squared(&b).sqrt() / self.decorrelation_m];
         self.family.apply(&mut value);
         value[0]
     }
@@ -132,6 +132,7 @@ impl Correlation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::site::Site;
 
     #[test]
     fn every_family_starts_at_one_and_falls() {

@@ -2,30 +2,15 @@
 
 use std::ops::Range;
 
-use crate::site::{Region, Site};
+use crate::site::{Point, Region, Site};
 
 /// A k-d tree over the sensors (Bentley 1975): bounded work whatever their clusters look like.
-pub(crate) struct Neighbours {
-    sites: Vec<Site>,
+pub(crate) struct Neighbours<P = Site> {
+    sites: Vec<P>,
     /// Sensors in the order of the tree: a node is a range, its pivot stands in the middle.
     order: Vec<usize>,
     /// The axis that a pivot splits.
-    axis: Vec<Axis>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Axis {
-    X,
-    Y,
-}
-
-impl Axis {
-    fn of(self, site: Site) -> f64 {
-        match self {
-            Axis::X => site.x_m,
-            Axis::Y => site.y_m,
-        }
-    }
+    axis: Vec<usize>,
 }
 
 /// Ranges of this many sensors are not split.
@@ -41,12 +26,12 @@ fn rounded(d2: f64) -> f64 {
 /// A sensor that was found: its squared distance in square metres, and its number.
 pub(crate) type Found = (f64, usize);
 
-impl Neighbours {
-    pub fn new(sites: &[Site]) -> Self {
+impl<P: Point> Neighbours<P> {
+    pub fn new(sites: &[P]) -> Self {
         let mut tree = Self {
             sites: sites.to_vec(),
             order: (0..sites.len()).collect(),
-            axis: vec![Axis::X; sites.len()],
+            axis: vec![0; sites.len()],
         };
         tree.split(0..sites.len());
         tree
@@ -56,19 +41,24 @@ impl Neighbours {
         if range.len() <= LEAF {
             return;
         }
-        let slice = &mut self.order[range.clone()];
-        let (mut low, mut high) = (self.sites[slice[0]], self.sites[slice[0]]);
-        for &sensor in slice.iter() {
-            let Site { x_m, y_m } = self.sites[sensor];
-            low = Site::new(low.x_m.min(x_m), low.y_m.min(y_m));
-            high = Site::new(high.x_m.max(x_m), high.y_m.max(y_m));
-        }
-        let flat = high.y_m - low.y_m <= high.x_m - low.x_m;
-        let axis = if flat { Axis::X } else { Axis::Y };
+        let (sites, slice) = (&self.sites, &mut self.order[range.clone()]);
+        let side = |axis: usize| {
+            let along = slice.iter().map(|&sensor| sites[sensor].coordinate(axis));
+            let (low, high) = along.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| {
+                (low.min(x), high.max(x))
+            });
+            high - low
+        };
+        // The first of equals.
+        let axes = sites[slice[0]].axes();
+        let axis = (1..axes).fold((0, side(0)), |longest, axis| {
+            let side = side(axis);
+            if side > longest.1 { (axis, side) } else { longest }
+        });
+        let axis = axis.0;
         let middle = range.len() / 2;
-        let sites = &self.sites;
         slice.select_nth_unstable_by(middle, |&a, &b| {
-            axis.of(sites[a]).total_cmp(&axis.of(sites[b])).then(a.cmp(&b))
+            sites[a].coordinate(axis).total_cmp(&sites[b].coordinate(axis)).then(a.cmp(&b))
         });
         let pivot = range.start + middle;
         self.axis[pivot] = axis;
@@ -77,7 +67,7 @@ impl Neighbours {
     }
 
     /// The `count` sensors nearest to a place, nearest first; equal distances by sensor number.
-    pub fn nearest(&self, at: Site, count: usize, out: &mut Vec<Found>) {
+    pub fn nearest(&self, at: &P, count: usize, out: &mut Vec<Found>) {
         out.clear();
         if count > 0 {
             self.search(0..self.order.len(), at, count, out);
@@ -85,7 +75,7 @@ impl Neighbours {
     }
 
     /// Keeps `out` sorted by (rounded distance, sensor), at most `count` long.
-    fn search(&self, range: Range<usize>, at: Site, count: usize, out: &mut Vec<Found>) {
+    fn search(&self, range: Range<usize>, at: &P, count: usize, out: &mut Vec<Found>) {
         if range.len() <= LEAF {
             for &sensor in &self.order[range] {
                 self.offer(sensor, at, count, out);
@@ -94,7 +84,7 @@ impl Neighbours {
         }
         let pivot = range.start + range.len() / 2;
         let axis = self.axis[pivot];
-        let offset = axis.of(at) - axis.of(self.sites[self.order[pivot]]);
+        let offset = at.coordinate(axis) - self.sites[self.order[pivot]].coordinate(axis);
         let (low, high) = (range.start..pivot, pivot + 1..range.end);
         let (near, far) = if offset < 0.0 { (low, high) } else { (high, low) };
         self.search(near, at, count, out);
@@ -104,8 +94,8 @@ impl Neighbours {
         }
     }
 
-    fn offer(&self, sensor: usize, at: Site, count: usize, out: &mut Vec<Found>) {
-        let found = (rounded(self.sites[sensor].squared_m2(at)), sensor);
+    fn offer(&self, sensor: usize, at: &P, count: usize, out: &mut Vec<Found>) {
+        let found = (rounded(self.sites[sensor].squared(at)), sensor);
         let before = |other: &Found| *other < found;
         if out.len() == count && out.last().is_some_and(before) {
             return;
@@ -115,6 +105,18 @@ impl Neighbours {
         out.truncate(count);
     }
 
+    /// The least distance between two sensors that stand apart.
+    pub fn closest(&self) -> f64 {
+        let mut found = Vec::new();
+        let nearest = |site: &P| {
+            self.nearest(site, 2, &mut found);
+            found.last().map_or(f64::INFINITY, |(d2, _)| d2.sqrt())
+        };
+        self.sites.iter().map(nearest).filter(|d| *d > 0.0).fold(f64::INFINITY, f64::min)
+    }
+}
+
+impl Neighbours {
     /// Cuts places into groups that look at the same sensors, and says which: the `count` nearest
     /// to the middle of a square that is small beside their distance. Which group a place belongs
     /// to depends on the place alone, not on the others that are asked for.
@@ -149,7 +151,7 @@ impl Neighbours {
         }
         let mut found = Vec::new();
         let middle = square.middle();
-        self.nearest(middle, count, &mut found);
+        self.nearest(&middle, count, &mut found);
         let reach = found.last().map_or(0.0, |(d2, _)| d2.sqrt());
         if square.side <= coarse * reach || depth == DEEPEST || found.len() == self.sites.len() {
             let mut sensors: Vec<usize> = found.into_iter().map(|(_, sensor)| sensor).collect();
@@ -176,7 +178,7 @@ const CLUSTER: usize = 16;
 /// At most `most` sensors, in clusters of neighbours whose centres are spread over the sensors'
 /// order: a law must be fitted at the distances that predictions reach across, not only at longer
 /// ones.
-pub(crate) fn clustered(sites: &[Site], most: usize) -> Vec<usize> {
+pub(crate) fn clustered<P: Point>(sites: &[P], most: usize) -> Vec<usize> {
     if sites.len() <= most {
         return (0..sites.len()).collect();
     }
@@ -185,7 +187,7 @@ pub(crate) fn clustered(sites: &[Site], most: usize) -> Vec<usize> {
     let mut kept = Vec::with_capacity(most);
     let mut near = Vec::new();
     for i in 0..clusters {
-        let centre = sites[(2 * i + 1) * sites.len() / (2 * clusters)];
+        let centre = &sites[(2 * i + 1) * sites.len() / (2 * clusters)];
         index.nearest(centre, CLUSTER, &mut near);
         kept.extend(near.iter().map(|(_, sensor)| *sensor));
     }
@@ -258,7 +260,7 @@ mod tests {
             sites.extend(lattice.iter().map(|&(x, y)| Site::new(f64::from(x), f64::from(y))));
             let at = Site::new(x, y);
             let mut found = Vec::new();
-            Neighbours::new(&sites).nearest(at, count, &mut found);
+            Neighbours::new(&sites).nearest(&at, count, &mut found);
             let mut all: Vec<(f64, usize)> =
                 sites.iter().enumerate().map(|(i, s)| (rounded(s.squared_m2(at)), i)).collect();
             all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -314,7 +316,7 @@ mod tests {
         let index = Neighbours::new(&some);
         let mut near = Vec::new();
         for site in &some {
-            index.nearest(*site, 2, &mut near);
+            index.nearest(site, 2, &mut near);
             assert!(near[1].0 < 1.1);
         }
         assert_eq!(clustered(&sites, 5000).len(), 2500);
@@ -330,8 +332,8 @@ mod tests {
         let (mut a, mut b) = (Vec::new(), Vec::new());
         for site in &near {
             let at = Site::new(site.x_m + 0.05, site.y_m);
-            here.nearest(at, 5, &mut a);
-            there.nearest(away(&at), 5, &mut b);
+            here.nearest(&at, 5, &mut a);
+            there.nearest(&away(&at), 5, &mut b);
             let numbers = |found: &[Found]| found.iter().map(|f| f.1).collect::<Vec<_>>();
             assert_eq!(numbers(&a), numbers(&b));
         }

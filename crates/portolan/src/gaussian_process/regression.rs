@@ -5,7 +5,7 @@ use faer::{Mat, MatRef};
 use super::{Correlation, Trend, TrendFrame};
 use crate::error::EstimateError;
 use crate::linalg::{Cholesky, add_product, product};
-use crate::site::Site;
+use crate::site::{Point, Site};
 
 /// What the nugget is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -23,8 +23,8 @@ pub enum NuggetRole {
 const LEAST_QUANTILE: usize = 20;
 
 /// A fitted process, ready to predict. Works in units of the sill: predictions do not depend on it.
-pub(crate) struct Regression {
-    sites: Vec<Site>,
+pub(crate) struct Regression<P = Site> {
+    sites: Vec<P>,
     correlation: Correlation,
     frame: TrendFrame,
     /// What the diagonal has beside the correlation, per sensor.
@@ -51,11 +51,11 @@ pub(crate) struct Kriged {
     pub variance: Vec<f64>,
 }
 
-impl Regression {
+impl<P: Point> Regression<P> {
     /// `values` are sensors x bands; `noise` is each sensor's variance and `ratio` the nugget's, in
     /// units of the sill.
     pub fn new(
-        sites: Vec<Site>,
+        sites: Vec<P>,
         values: MatRef<'_, f64>,
         correlation: Correlation,
         (noise, ratio): (Vec<f64>, f64),
@@ -115,7 +115,7 @@ impl Regression {
 
     /// Sensors less trend terms.
     pub fn freedom(&self) -> f64 {
-        self.sites.len() as f64 - self.frame.trend.terms() as f64
+        self.sites.len() as f64 - self.frame.terms() as f64
     }
 
     /// The sill of every band that puts nine of ten innovations inside the 90 % interval: the few
@@ -153,12 +153,12 @@ impl Regression {
         })
     }
 
-    pub fn predict(&self, at: &[Site]) -> Kriged {
+    pub fn predict(&self, at: &[P]) -> Kriged {
         let mut cross = self.correlation.cross(&self.sites, at);
         if self.role == NuggetRole::Field {
             for (j, place) in at.iter().enumerate() {
                 for (i, sensor) in self.sites.iter().enumerate() {
-                    if sensor.squared_m2(*place) == 0.0 {
+                    if sensor.squared(place) == 0.0 {
                         cross[(i, j)] += self.noise[i];
                     }
                 }

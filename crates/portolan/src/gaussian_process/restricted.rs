@@ -11,7 +11,7 @@ use super::{Correlation, Covariance, Family, Neighbours, Trend, TrendFrame, clus
 use crate::error::EstimateError;
 use crate::linalg::{Cholesky, add_product, product};
 use crate::progress::Progress;
-use crate::site::{Site, extent_m};
+use crate::site::{Point, Site, extent_m};
 
 /// Parameters that the user has fixed; the others are fitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,8 +26,8 @@ pub struct Fixed {
 
 /// Sensors and bands without gaps between them.
 #[derive(Clone)]
-pub(crate) struct Sample {
-    pub sites: Vec<Site>,
+pub(crate) struct Sample<P = Site> {
+    pub sites: Vec<P>,
     /// Sensors x bands.
     pub values: Mat<f64>,
     /// The nugget's share at each sensor: one over how often it was read.
@@ -49,8 +49,8 @@ const USUAL_READINGS: f64 = 2.0;
 
 /// Fits what is not fixed to all samples together. `usual` is the sill to expect before any reading:
 /// it counts where readings are few.
-pub(crate) fn fit(
-    samples: &[Sample],
+pub(crate) fn fit<P: Point>(
+    samples: &[Sample<P>],
     family: Family,
     trend: Trend,
     fixed: Fixed,
@@ -64,13 +64,14 @@ pub(crate) fn fit(
         return Ok(Covariance { family, decorrelation_m, sill, nugget });
     }
     let extent = samples.iter().map(|s| extent_m(&s.sites)).fold(0.0, f64::max);
-    let least = samples.iter().map(|s| closest_m(&s.sites)).fold(f64::INFINITY, f64::min);
+    let least =
+        samples.iter().map(|s| Neighbours::new(&s.sites).closest()).fold(f64::INFINITY, f64::min);
     let reach = ((0.5 * least).min(extent), 20.0 * extent);
     let spread = pooled_variance(samples);
     let stated = samples.iter().any(|s| s.stated.iter().any(|v| *v > 0.0));
     let search = Search { family, trend, fixed, usual, spread, extent, reach, stated };
-    let coarse: Vec<Sample> = samples.iter().map(|s| s.thinned_to(COARSE_SENSORS)).collect();
-    let fine: Vec<Sample> = samples.iter().map(|s| s.thinned_to(MOST_SENSORS)).collect();
+    let coarse: Vec<Sample<P>> = samples.iter().map(|s| s.thinned_to(COARSE_SENSORS)).collect();
+    let fine: Vec<Sample<P>> = samples.iter().map(|s| s.thinned_to(MOST_SENSORS)).collect();
 
     let start = search.coarse_start(&coarse, progress)?;
     if start.is_empty() {
@@ -147,9 +148,9 @@ impl Search {
     }
 
     /// A grid search on few sensors; the best point starts the fine search.
-    fn coarse_start(
+    fn coarse_start<P: Point>(
         &self,
-        samples: &[Sample],
+        samples: &[Sample<P>],
         progress: &Progress<'_>,
     ) -> Result<Vec<f64>, EstimateError> {
         let bounds = self.bounds();
@@ -191,7 +192,7 @@ impl Search {
 
     /// Twice the negative restricted log-likelihood, up to a constant; infinite where the matrix
     /// cannot be factorised.
-    fn objective(&self, x: &[f64], samples: &[Sample]) -> f64 {
+    fn objective<P: Point>(&self, x: &[f64], samples: &[Sample<P>]) -> f64 {
         let (decorrelation, first, second) = self.unpack(x);
         let correlation = Correlation { family: self.family, decorrelation_m: decorrelation };
         let profiled = self.profiled();
@@ -213,7 +214,7 @@ impl Search {
         }
     }
 
-    fn covariance(&self, x: &[f64], samples: &[Sample]) -> Covariance {
+    fn covariance<P: Point>(&self, x: &[f64], samples: &[Sample<P>]) -> Covariance {
         let (decorrelation_m, first, second) = self.unpack(x);
         let (sill, nugget) = if self.profiled() {
             let correlation = Correlation { family: self.family, decorrelation_m };
@@ -244,8 +245,8 @@ pub(crate) struct Terms {
     pub log_det: f64,
 }
 
-impl Sample {
-    fn thinned_to(&self, most: usize) -> Sample {
+impl<P: Point> Sample<P> {
+    fn thinned_to(&self, most: usize) -> Self {
         match self.sites.len() <= most {
             true => self.clone(),
             false => self.part(&clustered(&self.sites, most)),
@@ -253,9 +254,9 @@ impl Sample {
     }
 
     /// Some of the sensors.
-    pub fn part(&self, kept: &[usize]) -> Sample {
-        Sample {
-            sites: kept.iter().map(|&i| self.sites[i]).collect(),
+    pub fn part(&self, kept: &[usize]) -> Self {
+        Self {
+            sites: kept.iter().map(|&i| self.sites[i].clone()).collect(),
             values: Mat::from_fn(kept.len(), self.values.ncols(), |i, k| self.values[(kept[i], k)]),
             share: kept.iter().map(|&i| self.share[i]).collect(),
             stated: kept.iter().map(|&i| self.stated[i]).collect(),
@@ -294,24 +295,13 @@ impl Sample {
             (0..half_values.ncols()).map(|k| half_values.col(k).squared_norm_l2()).collect();
         Some(Terms {
             quadratic,
-            freedom: (self.sites.len() - frame.trend.terms()) as f64,
+            freedom: (self.sites.len() - frame.terms()) as f64,
             log_det: cholesky.log_det() + gram.log_det(),
         })
     }
 }
 
-/// The least distance between two sensors.
-fn closest_m(sites: &[Site]) -> f64 {
-    let index = Neighbours::new(sites);
-    let mut found = Vec::new();
-    let nearest = |site: &Site| {
-        index.nearest(*site, 2, &mut found);
-        found.last().map_or(f64::INFINITY, |(d2, _)| d2.sqrt())
-    };
-    sites.iter().map(nearest).filter(|d| *d > 0.0).fold(f64::INFINITY, f64::min)
-}
-
-fn pooled_variance(samples: &[Sample]) -> f64 {
+fn pooled_variance<P: Point>(samples: &[Sample<P>]) -> f64 {
     let (mut sum, mut count) = (0.0, 0.0);
     for sample in samples {
         for column in sample.values.col_iter() {

@@ -2,9 +2,9 @@
 
 use faer::Mat;
 
-use crate::site::{Site, extent_m};
+use crate::site::{Point, extent_m, middle};
 
-/// The polynomial in x and y that a process varies about.
+/// The polynomial in the coordinates that a process varies about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Trend {
@@ -22,61 +22,61 @@ impl Trend {
     pub const NAMED: [(&'static str, Trend); 3] =
         [("constant", Trend::Constant), ("linear", Trend::Linear), ("quadratic", Trend::Quadratic)];
 
-    pub(crate) fn terms(self) -> usize {
+    /// Terms of the polynomial in so many coordinates.
+    fn terms(self, axes: usize) -> usize {
         match self {
             Trend::Constant => 1,
-            Trend::Linear => 3,
-            Trend::Quadratic => 6,
-        }
-    }
-
-    /// The basis functions at coordinates scaled to about [-1, 1].
-    fn basis(self, u: f64, v: f64) -> [f64; 6] {
-        match self {
-            Trend::Constant => [1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
-            Trend::Linear => [1.0, u, v, 0.0, 0.0, 0.0],
-            Trend::Quadratic => [1.0, u, v, u * u, u * v, v * v],
+            Trend::Linear => 1 + axes,
+            Trend::Quadratic => 1 + axes + axes * (axes + 1) / 2,
         }
     }
 
     /// The richest trend, up to this one, that so many sensors can carry.
-    fn affordable(self, sensors: usize) -> Self {
+    fn affordable(self, sensors: usize, axes: usize) -> Self {
         [Trend::Quadratic, Trend::Linear, Trend::Constant]
             .into_iter()
-            .find(|t| t.terms() <= self.terms() && t.terms() < sensors)
+            .find(|t| t.terms(axes) <= self.terms(axes) && t.terms(axes) < sensors)
             .unwrap_or(Trend::Constant)
     }
 }
 
 /// A trend with the coordinates it is written in: about the middle of the sensors, in units of
 /// their extent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct TrendFrame {
-    pub trend: Trend,
-    middle: Site,
+    trend: Trend,
+    middle: Vec<f64>,
     scale: f64,
 }
 
 impl TrendFrame {
-    pub fn new(trend: Trend, sites: &[Site]) -> Self {
-        let first = sites.first().copied().unwrap_or(Site::new(0.0, 0.0));
-        let count = sites.len().max(1) as f64;
-        let mean = |f: fn(Site) -> f64| {
-            f(first) + sites.iter().map(|s| f(*s) - f(first)).sum::<f64>() / count
-        };
-        let middle = Site::new(mean(|s| s.x_m), mean(|s| s.y_m));
-        Self { trend: trend.affordable(sites.len()), middle, scale: 2.8 / extent_m(sites) }
+    pub fn new<P: Point>(trend: Trend, sites: &[P]) -> Self {
+        let middle = middle(sites);
+        let trend = trend.affordable(sites.len(), middle.len());
+        Self { trend, middle, scale: 2.8 / extent_m(sites) }
     }
 
-    /// The basis at some places, one row a place.
-    pub fn matrix(&self, sites: &[Site]) -> Mat<f64> {
-        let mut matrix = Mat::zeros(sites.len(), self.trend.terms());
+    pub fn terms(&self) -> usize {
+        self.trend.terms(self.middle.len())
+    }
+
+    /// The basis at some places, one row a place: 1, then the coordinates, then their products.
+    pub fn matrix<P: Point>(&self, sites: &[P]) -> Mat<f64> {
+        let mut matrix = Mat::zeros(sites.len(), self.terms());
+        let mut at = vec![0.0; self.middle.len()];
         for (i, site) in sites.iter().enumerate() {
-            let u = self.scale * (site.x_m - self.middle.x_m);
-            let v = self.scale * (site.y_m - self.middle.y_m);
-            let basis = self.trend.basis(u, v);
-            for j in 0..self.trend.terms() {
-                matrix[(i, j)] = basis[j];
+            for (axis, (u, middle)) in at.iter_mut().zip(&self.middle).enumerate() {
+                *u = self.scale * (site.coordinate(axis) - middle);
+            }
+            matrix[(i, 0)] = 1.0;
+            if self.trend != Trend::Constant {
+                at.iter().enumerate().for_each(|(axis, u)| matrix[(i, 1 + axis)] = *u);
+            }
+            if self.trend == Trend::Quadratic {
+                let pairs = (0..at.len()).flat_map(|a| (a..at.len()).map(move |b| (a, b)));
+                for (k, (a, b)) in pairs.enumerate() {
+                    matrix[(i, 1 + at.len() + k)] = at[a] * at[b];
+                }
             }
         }
         matrix

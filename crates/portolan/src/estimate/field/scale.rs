@@ -129,7 +129,7 @@ impl FieldFit<'_> {
             .into_par_iter()
             .map(|n| {
                 let mut near = Vec::new();
-                index.nearest(self.sites[n], AGREEING + 1, &mut near);
+                index.nearest(&self.sites[n], AGREEING + 1, &mut near);
                 let near: Vec<usize> =
                     near.into_iter().map(|(_, m)| m).filter(|m| *m != n).collect();
                 let sites: Vec<Site> = near.iter().map(|&m| self.sites[m]).collect();

@@ -45,6 +45,22 @@ impl Recipe {
     }
 }
 
+/// The sill of every band: what its own readings say, with so much freedom, and the pooled one
+/// counted as a reading. A single reading says nothing about how much a band varies: the other
+/// bands do.
+pub(in crate::estimate) fn band_sills(
+    found: Option<(Vec<f64>, f64)>,
+    pooled: f64,
+    bands: usize,
+) -> Vec<f64> {
+    match found {
+        None => vec![pooled; bands],
+        Some((sills, freedom)) => {
+            sills.iter().map(|own| (freedom * own + pooled) / (freedom + 1.0)).collect()
+        }
+    }
+}
+
 /// A fitted survey.
 pub(in crate::estimate) struct KrigedBands {
     recipe: Recipe,
@@ -108,14 +124,8 @@ impl KrigedBands {
                 (How::Local { index, count }, found)
             }
         };
-        let pooled = self.covariance.sill;
-        let sills = match found.filter(|_| !self.recipe.sill_fixed) {
-            // A single reading says nothing about how much a band varies: the other bands do.
-            None => vec![pooled; group.bands.len()],
-            Some((sills, freedom)) => {
-                sills.iter().map(|own| (freedom * own + pooled) / (freedom + 1.0)).collect()
-            }
-        };
+        let found = found.filter(|_| !self.recipe.sill_fixed);
+        let sills = band_sills(found, self.covariance.sill, group.bands.len());
         Ok(Reach { sills, how })
     }
 

@@ -1,0 +1,606 @@
+//! Places with any number of coordinates: a line, a building with its heights. The methods that ask
+//! for nothing but distances fit them too.
+
+use std::sync::Arc;
+
+use faer::Mat;
+use ndarray::{Array2, ArrayView2, Axis};
+use rayon::prelude::*;
+
+use super::bands::Domain;
+use super::kriging::{self, Kriging, MOST_GROUPS, Recipe, USUAL, band_sills};
+use super::thin_plate::{self, Spline, ThinPlate};
+use super::weighted_mean::Near;
+use super::{Idw, Nearest, Options, idw, nearest};
+use crate::error::{EstimateError, InputError};
+use crate::gaussian_process::{
+    Covariance, Kriged, MOST_SENSORS, Neighbours, NuggetRole, Regression, Sample, clustered, fit,
+};
+use crate::link::{DB_PER_LN, Link};
+use crate::model::Prediction;
+use crate::progress::Progress;
+use crate::site::Point;
+
+/// A method that asks for nothing but distances.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum SpaceMethod {
+    /// The nearest reading.
+    Nearest(Nearest),
+    /// Inverse distance weighting.
+    Idw(Idw),
+    /// Thin-plate splines.
+    ThinPlate(ThinPlate),
+    /// Kriging.
+    Kriging(Kriging),
+}
+
+impl SpaceMethod {
+    /// A method of the register with its options; None where it needs the plane.
+    pub fn build(
+        name: &str,
+        options: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Option<Self>, InputError> {
+        Ok(Some(match name {
+            nearest::KIND => {
+                let options = Options::new(nearest::KIND, nearest::OPTIONS, options)?;
+                Self::Nearest(Nearest { domain: Domain::from_options(&options)? })
+            }
+            idw::KIND => {
+                let options = Options::new(idw::KIND, idw::OPTIONS, options)?;
+                Self::Idw(idw::from_options(&options)?)
+            }
+            thin_plate::KIND => {
+                let options = Options::new(thin_plate::KIND, thin_plate::OPTIONS, options)?;
+                Self::ThinPlate(thin_plate::from_options(&options)?)
+            }
+            kriging::KIND => {
+                let options = Options::new(kriging::KIND, kriging::OPTIONS, options)?;
+                Self::Kriging(kriging::from_options(&options)?)
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    fn link(&self) -> Option<Link> {
+        let domain = match self {
+            Self::Nearest(method) => method.domain,
+            Self::Idw(method) => method.domain,
+            Self::ThinPlate(method) => method.domain,
+            Self::Kriging(method) => method.domain,
+        };
+        match domain {
+            Domain::Log => Some(Link::LOG),
+            Domain::LogOffset(offset) => Some(Link::new(offset)),
+            Domain::Linear => None,
+        }
+    }
+}
+
+/// A place of so many coordinates.
+#[derive(Clone)]
+struct Spot(Arc<[f64]>);
+
+impl Point for Spot {
+    fn axes(&self) -> usize {
+        self.0.len()
+    }
+
+    fn coordinate(&self, axis: usize) -> f64 {
+        self.0[axis]
+    }
+
+    fn squared(&self, other: &Self) -> f64 {
+        self.0.iter().zip(other.0.iter()).map(|(a, b)| (a - b) * (a - b)).sum()
+    }
+}
+
+fn spots(points: ArrayView2<'_, f64>) -> Result<Vec<Spot>, InputError> {
+    if points.iter().any(|x| !x.is_finite()) {
+        return Err(InputError::Request("places must be finite".into()));
+    }
+    Ok(points.axis_iter(Axis(0)).map(|row| Spot(row.iter().copied().collect())).collect())
+}
+
+/// Readings at places with any number of coordinates.
+///
+/// ```
+/// use ndarray::array;
+/// use portolan::Progress;
+/// use portolan::estimate::{SpaceMethod, SpaceReadings};
+/// // Two floors of a building: x, y and height.
+/// let points = array![[0.0, 0.0, 0.0], [9.0, 1.0, 0.0], [4.0, 8.0, 3.0], [1.0, 7.0, 3.0]];
+/// let power = array![[1e-6], [1e-7], [1e-8], [2e-8]];
+/// let readings = SpaceReadings { points, power, repeats: None };
+/// let method = SpaceMethod::build("kriging", [])?.expect("kriging asks for distances alone");
+/// let model = readings.fit(method, &Progress::silent())?;
+/// let found = model.predict(array![[1.0, 1.0, 1.0]].view(), &Progress::silent())?;
+/// assert!(found.power[[0, 0]] > 1e-8 && found.spread_db.unwrap()[[0, 0]] > 0.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SpaceReadings {
+    /// Sensors x coordinates.
+    pub points: Array2<f64>,
+    /// Sensors x bands; NaN = missing.
+    pub power: Array2<f64>,
+    /// How often each entry was read.
+    pub repeats: Option<Array2<f64>>,
+}
+
+impl SpaceReadings {
+    /// Fits a method.
+    pub fn fit(
+        self,
+        method: SpaceMethod,
+        progress: &Progress<'_>,
+    ) -> Result<SpaceModel, EstimateError> {
+        let groups = self.groups(method.link())?;
+        let law = match &method {
+            SpaceMethod::Kriging(kriging) => Some(law(kriging, &groups, progress)?),
+            _ => None,
+        };
+        self.assemble(method, law, groups)
+    }
+
+    /// The model with a law that was fitted before.
+    pub fn with_law(
+        self,
+        method: SpaceMethod,
+        law: Option<Covariance>,
+    ) -> Result<SpaceModel, EstimateError> {
+        let groups = self.groups(method.link())?;
+        self.assemble(method, law, groups)
+    }
+
+    fn assemble(
+        self,
+        method: SpaceMethod,
+        law: Option<Covariance>,
+        groups: Vec<SpaceGroup>,
+    ) -> Result<SpaceModel, EstimateError> {
+        let states =
+            groups.iter().map(|g| State::new(&method, law, g)).collect::<Result<_, _>>()?;
+        Ok(SpaceModel { readings: self, method, law, groups, states })
+    }
+
+    fn check(&self) -> Result<(), InputError> {
+        let (sensors, bands) = self.power.dim();
+        let wrong = |message: String| Err(InputError::Request(message));
+        if self.points.nrows() != sensors || self.points.ncols() == 0 {
+            return wrong(format!("{sensors} readings at places of {:?}", self.points.dim()));
+        }
+        if self.repeats.as_ref().is_some_and(|r| r.dim() != self.power.dim()) {
+            return wrong("repeats must be given for every entry".into());
+        }
+        if self.repeats.iter().flatten().any(|n| !(n.is_finite() && *n > 0.0)) {
+            return wrong("repeats: a number above 0 for every entry".into());
+        }
+        if self.power.iter().any(|x| *x < 0.0 || x.is_infinite()) {
+            return wrong("power must be 0 or more and finite".into());
+        }
+        let empty = |band: &usize| self.power.column(*band).iter().all(|x| x.is_nan());
+        match (0..bands).find(empty) {
+            Some(band) => wrong(format!("band {band} has no reading at all")),
+            None => Ok(()),
+        }
+    }
+
+    /// Bands that miss the same sensors and were read as often, in the working domain.
+    fn groups(&self, link: Option<Link>) -> Result<Vec<SpaceGroup>, InputError> {
+        self.check()?;
+        let all = spots(self.points.view())?;
+        let mut groups: Vec<(Vec<usize>, Vec<u64>, Vec<usize>)> = Vec::new();
+        for (band, column) in self.power.columns().into_iter().enumerate() {
+            let sensors: Vec<usize> =
+                column.indexed_iter().filter(|(_, x)| !x.is_nan()).map(|(s, _)| s).collect();
+            let often: Vec<u64> = match &self.repeats {
+                Some(repeats) => sensors.iter().map(|&s| repeats[[s, band]].to_bits()).collect(),
+                None => Vec::new(),
+            };
+            match groups.iter_mut().find(|(s, o, _)| *s == sensors && *o == often) {
+                Some((_, _, bands)) => bands.push(band),
+                None => groups.push((sensors, often, vec![band])),
+            }
+        }
+        let in_domain = |x: f64| link.map_or(x, |link| link.apply(x));
+        let made = groups.into_iter().map(|(sensors, _, bands)| {
+            let own = |&s: &usize| self.repeats.as_ref().map_or(1.0, |r| 1.0 / r[[s, bands[0]]]);
+            let values = Mat::from_fn(sensors.len(), bands.len(), |i, k| {
+                in_domain(self.power[[sensors[i], bands[k]]])
+            });
+            let sample = Sample {
+                sites: sensors.iter().map(|&s| all[s].clone()).collect(),
+                share: sensors.iter().map(own).collect(),
+                stated: vec![0.0; sensors.len()],
+                values,
+            };
+            SpaceGroup { index: Neighbours::new(&sample.sites), sample, bands }
+        });
+        let made: Vec<SpaceGroup> = made.collect();
+        if made.iter().any(|g| g.sample.values.col_iter().any(|c| c.iter().any(|v| !v.is_finite())))
+        {
+            return Err(InputError::Request(
+                "a reading of no power at all has no logarithm: give domain=linear or offset"
+                    .into(),
+            ));
+        }
+        Ok(made)
+    }
+}
+
+/// Bands that miss the same sensors.
+struct SpaceGroup {
+    bands: Vec<usize>,
+    sample: Sample<Spot>,
+    index: Neighbours<Spot>,
+}
+
+impl SpaceGroup {
+    /// The nearest sensors of a place, in ascending order.
+    fn near(&self, at: &Spot, count: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        self.index.nearest(at, count, &mut found);
+        let mut near: Vec<usize> = found.into_iter().map(|(_, sensor)| sensor).collect();
+        near.sort_unstable();
+        near
+    }
+}
+
+fn law(
+    kriging: &Kriging,
+    groups: &[SpaceGroup],
+    progress: &Progress<'_>,
+) -> Result<Covariance, EstimateError> {
+    let log = !matches!(kriging.domain, Domain::Linear);
+    let (_, fixed) = kriging.in_domain(log);
+    let mut largest: Vec<&SpaceGroup> = groups.iter().collect();
+    largest.sort_by_key(|g| std::cmp::Reverse(g.sample.values.nrows() * g.sample.values.ncols()));
+    let samples: Vec<Sample<Spot>> = largest
+        .into_iter()
+        .take(MOST_GROUPS)
+        .filter(|g| g.sample.sites.len() > 1)
+        .map(|g| g.sample.clone())
+        .collect();
+    let usual = if log { USUAL } else { variance(groups) };
+    fit(&samples, kriging.covariance, kriging.trend, fixed, usual, progress)
+}
+
+fn variance(groups: &[SpaceGroup]) -> f64 {
+    let values: Vec<f64> = groups
+        .iter()
+        .flat_map(|g| {
+            g.sample.values.col_iter().flat_map(|c| c.iter().copied().collect::<Vec<_>>())
+        })
+        .collect();
+    let count = values.len().max(1) as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / count
+}
+
+/// What is worked out once for a group of bands.
+enum State {
+    /// The readings themselves are enough.
+    Plain,
+    Spline(Spline<Spot>),
+    /// All sensors, or None where every place looks at its own; and the sill of every band.
+    Kriged(Option<Box<Regression<Spot>>>, Vec<f64>),
+}
+
+impl State {
+    fn new(
+        method: &SpaceMethod,
+        law: Option<Covariance>,
+        group: &SpaceGroup,
+    ) -> Result<Self, EstimateError> {
+        let Sample { sites, values, .. } = &group.sample;
+        match (method, law) {
+            (SpaceMethod::ThinPlate(plates), _) if plates.neighbours(sites.len()).is_none() => {
+                let value = |i, k| values[(i, k)];
+                let spline =
+                    Spline::through(sites.clone(), values.ncols(), value, plates.smoothing)?;
+                Ok(State::Spline(spline))
+            }
+            (SpaceMethod::Kriging(kriging), Some(law)) => {
+                let whole = recipe(kriging).neighbours_of(sites.len()).is_none();
+                let regression = match whole {
+                    true => regression(kriging, law, &group.sample)?,
+                    false => {
+                        let kept = clustered(sites, MOST_SENSORS);
+                        regression(kriging, law, &group.sample.part(&kept))?
+                    }
+                };
+                let found = regression.sills().map(|sills| (sills, regression.freedom()));
+                let found = found.filter(|_| kriging.fixed.sill.is_none());
+                let sills = band_sills(found, law.sill, group.bands.len());
+                Ok(State::Kriged(whole.then(|| Box::new(regression)), sills))
+            }
+            _ => Ok(State::Plain),
+        }
+    }
+}
+
+fn recipe(kriging: &Kriging) -> Recipe {
+    Recipe {
+        trend: kriging.trend,
+        role: kriging.nugget_role,
+        neighbours: kriging.neighbours,
+        sill_fixed: kriging.fixed.sill.is_some(),
+    }
+}
+
+fn regression(
+    kriging: &Kriging,
+    law: Covariance,
+    sample: &Sample<Spot>,
+) -> Result<Regression<Spot>, EstimateError> {
+    let ratio = law.nugget / law.sill.max(f64::MIN_POSITIVE);
+    Regression::new(
+        sample.sites.clone(),
+        sample.values.as_ref(),
+        law.correlation(),
+        (sample.noise(ratio, law.sill), ratio),
+        kriging.trend,
+        kriging.nugget_role,
+    )
+}
+
+/// A fit to readings at places with any number of coordinates.
+pub struct SpaceModel {
+    readings: SpaceReadings,
+    method: SpaceMethod,
+    law: Option<Covariance>,
+    groups: Vec<SpaceGroup>,
+    states: Vec<State>,
+}
+
+/// Places that are predicted at once.
+const BLOCK: usize = 256;
+
+impl SpaceModel {
+    /// What it was fitted to.
+    pub fn readings(&self) -> &SpaceReadings {
+        &self.readings
+    }
+
+    /// The covariance in the working domain, where the method has one.
+    pub fn law(&self) -> Option<Covariance> {
+        self.law
+    }
+
+    /// Power at places (rows of coordinates), and the spread where the method knows it.
+    pub fn predict(
+        &self,
+        points: ArrayView2<'_, f64>,
+        progress: &Progress<'_>,
+    ) -> Result<Prediction, EstimateError> {
+        let (given, known) = (points.ncols(), self.readings.points.ncols());
+        if given != known {
+            let message = format!("places of {given} coordinates: the model has {known}");
+            return Err(InputError::Request(message).into());
+        }
+        let at = spots(points)?;
+        let dim = (at.len(), self.readings.power.ncols());
+        let (mut power, mut spread) = (Array2::zeros(dim), Array2::zeros(dim));
+        let mut noise = vec![0.0; dim.1];
+        let link = self.method.link();
+        for (group, state) in self.groups.iter().zip(&self.states) {
+            let blocks: Vec<(Mat<f64>, Vec<f64>)> = at
+                .par_chunks(BLOCK)
+                .map(|block| {
+                    progress.check()?;
+                    self.block(group, state, block)
+                })
+                .collect::<Result<_, EstimateError>>()?;
+            for (b, (values, variance)) in blocks.iter().enumerate() {
+                for (i, k) in
+                    (0..values.nrows()).flat_map(|i| (0..values.ncols()).map(move |k| (i, k)))
+                {
+                    let (place, value) = ([b * BLOCK + i, group.bands[k]], values[(i, k)]);
+                    power[place] = link.map_or(value.max(0.0), |link| link.inverse(value));
+                    if let State::Kriged(_, sills) = state {
+                        let sd = (sills[k] * variance[i]).sqrt();
+                        // In linear power the spread in dB is the relative one, to first order.
+                        let relative = if sd > 0.0 { sd / value.max(sd) } else { 0.0 };
+                        spread[place] = DB_PER_LN * if link.is_some() { sd } else { relative };
+                    }
+                }
+            }
+            if let (State::Kriged(_, sills), SpaceMethod::Kriging(kriging), Some(law), Some(_)) =
+                (state, &self.method, self.law, link)
+                && kriging.nugget_role == NuggetRole::Noise
+            {
+                for (&band, sill) in group.bands.iter().zip(sills) {
+                    noise[band] =
+                        DB_PER_LN * (law.nugget / law.sill.max(f64::MIN_POSITIVE) * sill).sqrt();
+                }
+            }
+        }
+        Ok(match self.method {
+            SpaceMethod::Kriging(_) => Prediction::with_spread(power, spread, &noise),
+            _ => Prediction::of_power(power),
+        })
+    }
+
+    /// Values at places (places x bands of the group) and, where kriged, variances over the sill.
+    fn block(
+        &self,
+        group: &SpaceGroup,
+        state: &State,
+        at: &[Spot],
+    ) -> Result<(Mat<f64>, Vec<f64>), EstimateError> {
+        let Sample { sites, values, .. } = &group.sample;
+        let bands = values.ncols();
+        let mut out = Mat::zeros(at.len(), bands);
+        let mut variance = Vec::new();
+        let mut put = |i: usize, spectrum: &[f64]| {
+            spectrum.iter().enumerate().for_each(|(k, v)| out[(i, k)] = *v);
+        };
+        match (&self.method, state) {
+            (SpaceMethod::Nearest(_), _) => {
+                for (i, spot) in at.iter().enumerate() {
+                    let near = group.near(spot, 1)[0];
+                    put(i, &(0..bands).map(|k| values[(near, k)]).collect::<Vec<_>>());
+                }
+            }
+            (SpaceMethod::Idw(idw), _) => {
+                let mut near = Near::default();
+                for (i, spot) in at.iter().enumerate() {
+                    near.weights.clear();
+                    idw.weigh_at(&group.index, sites, spot, &mut near);
+                    let of = |k| near.weights.iter().map(|(s, w)| w * values[(*s, k)]).sum();
+                    put(i, &(0..bands).map(of).collect::<Vec<f64>>());
+                }
+            }
+            (SpaceMethod::ThinPlate(_), State::Spline(spline)) => {
+                let mut all = vec![0.0; at.len() * bands];
+                spline.evaluate(at, &mut all);
+                all.chunks(bands).enumerate().for_each(|(i, spectrum)| put(i, spectrum));
+            }
+            (SpaceMethod::ThinPlate(plates), _) => {
+                let count = plates.neighbours(sites.len()).unwrap_or(sites.len());
+                for (i, spot) in at.iter().enumerate() {
+                    let near = group.near(spot, count);
+                    let some = near.iter().map(|&s| sites[s].clone()).collect();
+                    let value = |i: usize, k: usize| values[(near[i], k)];
+                    let mut spectrum = vec![0.0; bands];
+                    Spline::through(some, bands, value, plates.smoothing)?
+                        .evaluate(std::slice::from_ref(spot), &mut spectrum);
+                    put(i, &spectrum);
+                }
+            }
+            (SpaceMethod::Kriging(_), State::Kriged(Some(whole), _)) => {
+                let Kriged { mean, variance: found } = whole.predict(at);
+                return Ok((mean, found));
+            }
+            (SpaceMethod::Kriging(kriging), _) => {
+                let Some(law) = self.law else { return Ok((out, variance)) };
+                let count = recipe(kriging).neighbours_of(sites.len()).unwrap_or(sites.len());
+                for (i, spot) in at.iter().enumerate() {
+                    let part = group.sample.part(&group.near(spot, count));
+                    let local = regression(kriging, law, &part)?;
+                    let found = local.predict(std::slice::from_ref(spot));
+                    put(i, &(0..bands).map(|k| found.mean[(0, k)]).collect::<Vec<_>>());
+                    variance.extend(found.variance);
+                }
+            }
+        }
+        Ok((out, variance))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::readings::{Readings, Values};
+    use crate::scale::Scale;
+    use crate::site::Site;
+    use crate::{Context, estimate::build};
+    use ndarray::s;
+
+    fn survey(sensors: usize) -> (Array2<f64>, Array2<f64>) {
+        let points = Array2::from_shape_fn((sensors, 2), |(i, axis)| {
+            let i = i as f64;
+            if axis == 0 { (i * 7.31) % 23.0 } else { (i * 3.17) % 19.0 }
+        });
+        let power = Array2::from_shape_fn((sensors, 3), |(i, k)| {
+            let (x, y) = (points[[i, 0]], points[[i, 1]]);
+            if (i + k) % 11 == 0 {
+                f64::NAN
+            } else {
+                10f64.powf(-6.0 - 0.02 * x + 0.3 * (0.4 * y + k as f64).sin())
+            }
+        });
+        (points, power)
+    }
+
+    const NAMES: [&str; 4] = ["nearest", "idw", "thin_plate", "kriging"];
+
+    fn space(name: &str, points: Array2<f64>, power: Array2<f64>) -> SpaceModel {
+        let method = SpaceMethod::build(name, []).unwrap().unwrap();
+        SpaceReadings { points, power, repeats: None }.fit(method, &Progress::silent()).unwrap()
+    }
+
+    #[test]
+    fn two_coordinates_are_the_plane() {
+        let (points, power) = survey(60);
+        let sites: Vec<Site> = points.axis_iter(Axis(0)).map(|p| Site::new(p[0], p[1])).collect();
+        let readings = Readings::new(sites, Values::Power(power.clone()), Scale::Absolute).unwrap();
+        let at = ndarray::array![[4.5, 6.1], [20.0, 1.0], [-3.0, 30.0]];
+        let sites: Vec<Site> = at.axis_iter(Axis(0)).map(|p| Site::new(p[0], p[1])).collect();
+        for name in NAMES {
+            let silent = Progress::silent();
+            let plane = build(name, []).unwrap();
+            let plane = plane.fit(&readings, &Context::default(), &silent).unwrap();
+            let want = plane.predict(&sites, &silent).unwrap().power;
+            let got = space(name, points.clone(), power.clone());
+            let got = got.predict(at.view(), &silent).unwrap().power;
+            for (got, want) in got.iter().zip(&want) {
+                assert!((got / want - 1.0).abs() < 1e-9, "{name}: {got} {want}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_coordinate_that_does_not_vary_changes_nothing() {
+        let (points, power) = survey(40);
+        let mut more = Array2::from_elem((40, 4), 3.5);
+        more.slice_mut(s![.., 1..3]).assign(&points);
+        let at = ndarray::array![[3.5, 4.5, 6.1, 3.5], [3.5, 20.0, 1.0, 3.5]];
+        for name in NAMES {
+            let few = space(name, points.clone(), power.clone());
+            let few = few.predict(at.slice(s![.., 1..3]), &Progress::silent()).unwrap();
+            let many = space(name, more.clone(), power.clone());
+            let many = many.predict(at.view(), &Progress::silent()).unwrap();
+            for (got, want) in many.power.iter().zip(&few.power) {
+                assert!((got / want - 1.0).abs() < 1e-7, "{name}: {got} {want}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_and_five_coordinates_follow_what_was_read() {
+        for axes in [1, 5] {
+            let points = Array2::from_shape_fn((90, axes), |(i, axis)| {
+                ((i * (2 * axis + 3)) as f64 * 0.618).fract() * 10.0
+            });
+            let power =
+                Array2::from_shape_fn((90, 1), |(i, _)| 10f64.powf(-7.0 + 0.1 * points[[i, 0]]));
+            for name in NAMES {
+                let model = space(name, points.clone(), power.clone());
+                let found = model.predict(points.slice(s![..20, ..]), &Progress::silent()).unwrap();
+                for (got, want) in found.power.iter().zip(&power) {
+                    assert!((got / want).ln().abs() < 0.1, "{name} {axes}: {got} {want}");
+                }
+                assert_eq!(found.spread_db.is_some(), name == "kriging");
+            }
+        }
+    }
+
+    #[test]
+    fn a_law_that_was_found_predicts_the_same_again() {
+        let (points, power) = survey(50);
+        let model = space("kriging", points.clone(), power);
+        let again = model.readings().clone().with_law(model.method, model.law()).unwrap();
+        let [first, second] =
+            [&model, &again].map(|m| m.predict(points.view(), &Progress::silent()).unwrap());
+        assert_eq!(first, second);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let (points, power) = survey(12);
+        assert!(SpaceMethod::build("field", []).unwrap().is_none());
+        let fit = |points: Array2<f64>, power: Array2<f64>| {
+            let method = SpaceMethod::build("idw", []).unwrap().unwrap();
+            SpaceReadings { points, power, repeats: None }.fit(method, &Progress::silent()).err()
+        };
+        assert!(fit(points.clone(), power.slice(s![..5, ..]).to_owned()).is_some());
+        assert!(fit(points.clone(), power.mapv(|_| f64::NAN)).is_some());
+        assert!(fit(points.mapv(|_| f64::NAN), power.clone()).is_some());
+        assert!(fit(points.clone(), power.mapv(|_| 0.0)).is_some());
+        let model = space("idw", points, power);
+        let at = Array2::zeros((1, 3));
+        assert!(model.predict(at.view(), &Progress::silent()).is_err());
+    }
+}

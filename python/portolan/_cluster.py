@@ -1,0 +1,81 @@
+"""Work on a cluster that the user has: blocks of maps and batches of fits on Dask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _native
+from ._grids import Grid, Layers
+from ._optional import needed
+from ._readings import Readings
+
+if TYPE_CHECKING:
+    from ._model import Drawable, Model
+
+#: Batches of fits for every thread of the cluster: few enough to cost little, enough to share.
+BATCHES = 4
+
+
+def lazy_layers(model: Drawable, grid: Grid, block: tuple[int, int], dtype: np.dtype[Any]) -> Layers:
+    """Power and spread over band, y, x as Dask arrays, predicted block by block."""
+    needed("dask", "dask[array]", "a map in chunks")
+    array = needed("dask.array", "dask[array]", "a map in chunks")
+    delayed = needed("dask", "dask[array]", "a map in chunks").delayed
+    along_x, along_y, size, x_low, y_low = grid
+    layers = 2 if model._gives_spread else 1
+    # A model that is the same for all blocks travels to a worker once.
+    sent: dict[int, Any] = {}
+
+    def part(near: Drawable) -> Any:
+        if id(near) not in sent:
+            sent[id(near)] = (near, delayed(near, name=f"model-{_token(near)}", traverse=False))
+        return sent[id(near)][1]
+
+    rows = []
+    for low_y in range(0, along_y, block[0]):
+        row = []
+        for low_x in range(0, along_x, block[1]):
+            cells = (min(block[1], along_x - low_x), min(block[0], along_y - low_y))
+            own = (*cells, size, x_low + size * low_x, y_low + size * low_y)
+            drawn = delayed(_block, pure=False)(part(model._near(own)), own, dtype)
+            shape = (layers, model._bands, cells[1], cells[0])
+            row.append(array.from_delayed(drawn, shape=shape, dtype=dtype))
+        rows.append(row)
+    whole = array.block(rows)
+    return whole[0], whole[1] if layers == 2 else None
+
+
+def _token(value: Any) -> str:
+    import uuid
+
+    return uuid.uuid4().hex
+
+
+def _block(model: Drawable, grid: Grid, dtype: np.dtype[Any]) -> Any:
+    layers = [layer for layer in model._layers(grid) if layer is not None]
+    return np.stack([np.asarray(layer, dtype=dtype) for layer in layers])
+
+
+def fit_on_cluster(
+    client: Any, many: list[Readings], method: str, options: list[tuple[str, str]], told: dict[str, Any]
+) -> list[Model]:
+    """Fits on the workers of a Dask client, in batches; a batch whose worker dies is done again."""
+    threads = max(1, sum(client.nthreads().values()))
+    size = max(1, -(-len(many) // (BATCHES * threads)))
+    batches = [many[first : first + size] for first in range(0, len(many), size)]
+    futures = client.map(_fit_batch, batches, method=method, options=options, told=told, pure=False)
+    return [model for batch in client.gather(futures) for model in batch]
+
+
+def _fit_batch(
+    batch: list[Readings], *, method: str, options: list[tuple[str, str]], told: dict[str, Any]
+) -> list[Model]:
+    from ._model import Model
+
+    # A worker with several threads runs several batches: each then takes one core.
+    natives = _native.fit_many(
+        method, options, [readings._native for readings in batch], **{**told, "threads": told["threads"] or 1}
+    )
+    return [Model(native) for native in natives]

@@ -1,0 +1,88 @@
+"""Grids, and what is drawn on them as ``xarray`` holds it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._optional import needed
+from ._readings import Floats
+
+Grid = tuple[int, int, float, float, float]
+Region = tuple[float, float, float, float]
+
+#: Layers over band, y, x: power in decibels and its standard deviation, where there is one.
+Layers = tuple[Any, Any]
+
+
+def grid_of(default: Grid, around: Region, cell_m: float | None, region: Region | None, grid: Grid | None) -> Grid:
+    """The grid that a user asks for: nothing, a cell size, a region, or everything."""
+    if grid is not None:
+        if cell_m is not None or region is not None:
+            raise ValueError("grid says everything: leave out cell_m and region")
+        return grid
+    if cell_m is None and region is None:
+        return default
+    size = default[2] if cell_m is None else float(cell_m)
+    if not (np.isfinite(size) and size > 0):
+        raise ValueError(f"cell_m={cell_m}: metres per cell, above 0")
+    x_low, y_low, x_high, y_high = around if region is None else region
+    if not (x_low <= x_high and y_low <= y_high):
+        raise ValueError("region: give x low, y low, x high, y high")
+    along_x, along_y = (
+        int(np.floor((high - low) / size + 1e-9)) + 1 for low, high in ((x_low, x_high), (y_low, y_high))
+    )
+    return along_x, along_y, size, float(x_low), float(y_low)
+
+
+def dataset(
+    layers: Layers,
+    grid: Grid,
+    unit: tuple[str, float | None],
+    names: list[str] | None,
+    freq_hz: Floats | None,
+    source: str,
+    emitters: Floats | None = None,
+) -> Any:
+    """Layers over band, y, x as an ``xarray.Dataset`` with CF attributes."""
+    xarray = needed("xarray", "xarray", "a map")
+    along_x, along_y, size, x_low, y_low = grid
+    (kind, offset), (power, spread) = unit, layers
+    metres = {"units": "m", "standard_name": "projection_{}_coordinate"}
+
+    def axis(name: str, low: float, cells: int) -> Any:
+        about = {"axis": name.upper(), **{key: text.format(name) for key, text in metres.items()}}
+        return name, low + size * np.arange(cells), about
+
+    coords: dict[str, Any] = {
+        "band": ("band", np.arange(power.shape[0]) if names is None else np.array(names)),
+        "y": axis("y", y_low, along_y),
+        "x": axis("x", x_low, along_x),
+    }
+    if freq_hz is not None:
+        coords["frequency"] = ("band", freq_hz, {"units": "Hz", "long_name": "frequency"})
+    about = {"units": "dBm" if kind == "dbm" else "dB", "long_name": "power"}
+    variables: dict[str, Any] = {"power_dbm" if kind == "dbm" else "power_db": (("band", "y", "x"), power, about)}
+    if spread is not None:
+        about = {"units": "dB", "long_name": "standard deviation of the power"}
+        variables["spread_db"] = (("band", "y", "x"), spread, about)
+    if emitters is not None:
+        for column, name in enumerate(("emitter_x", "emitter_y")):
+            variables[name] = ("emitter", emitters[:, column], {"units": "m"})
+    # The unit of the map and the size of a cell travel with it: an axis of one cell has no size.
+    attributes: dict[str, Any] = {"Conventions": "CF-1.11", "source": source, "unit": kind, "cell_m": size}
+    if offset is not None:
+        attributes["offset"] = offset
+    return xarray.Dataset(variables, coords=coords, attrs=attributes)
+
+
+def cells_first(layer: NDArray[Any]) -> Floats:
+    """(band, y, x) to (x, y, band), as the native side counts: rows run along x."""
+    return np.asarray(layer, dtype=np.float64).transpose(2, 1, 0)
+
+
+def bands_first(layer: NDArray[Any]) -> NDArray[Any]:
+    """(x, y, band) to (band, y, x)."""
+    return layer.transpose(2, 1, 0)

@@ -1,0 +1,204 @@
+"""How well methods do: on held-out sensors, on simulated maps; and where to measure next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _native
+from ._grids import Grid, Region, bands_first, dataset, grid_of
+from ._maps import sense, score, simulate
+from ._model import Model, as_texts, table
+from ._progress import Tell, bar
+from ._readings import Readings, as_floats
+
+Method = str | tuple[str, dict[str, Any]]
+
+
+def _call(method: Method) -> tuple[str, str, list[tuple[str, str]]]:
+    """Label, name and options of "kriging", "kriging:trend=linear" or ("kriging", {..})."""
+    if isinstance(method, str):
+        name, *settings = method.split(":")
+        options = []
+        for setting in settings:
+            key, equals, value = setting.partition("=")
+            if not equals:
+                raise ValueError(f"{method!r}: options are written name=value")
+            options.append((key, value))
+        return method, name, options
+    name, given = method
+    options = as_texts(given)
+    return ":".join([name, *(f"{key}={value}" for key, value in options)]), name, options
+
+
+def validate(
+    readings: Readings,
+    methods: Sequence[Method] = ("kriging", "field", "auto"),
+    *,
+    split: str = "random",
+    folds: int = 5,
+    emitters: int | None = None,
+    seed: int = 0,
+    tell: Tell | None = None,
+) -> Any:
+    """How well each method would have predicted one's own sensors, had it not seen them.
+
+    ``split`` is "random" (how well gaps are filled) or "blocks" (how well places far from any
+    sensor are predicted). A row for each method, as ``portolan validate --json`` gives them: a data
+    frame where pandas is there. A method that fails has a row that says why.
+    """
+    dealt = _native.folds(readings.places, folds, split, seed)
+    if len(dealt) < 2:
+        raise ValueError(f"{len(readings)} sensors cannot be split in parts")
+    rows = []
+    for label, name, options in map(_call, methods):
+        row: dict[str, Any] = {"method": label}
+        try:
+            with bar(label, tell) as hears:
+                row |= _native.validate(
+                    name, options, readings._native, dealt, emitters=emitters, seed=seed, tell=hears
+                )
+            row["failed"] = None
+        except ValueError as error:
+            if name not in {known[0] for known in _native.methods()}:
+                raise
+            row["failed"] = str(error)
+        rows.append(row)
+    columns = ["method", "rmse_db", "mae_db", "median_abs_db", "coverage_90", "entries", "seconds"]
+    return table(rows, [*columns, "predict_seconds", "failed"])
+
+
+def advise(
+    model: Model,
+    count: int = 5,
+    *,
+    cell_m: float | None = None,
+    region: Region | None = None,
+    grid: Grid | None = None,
+    leave_out: Sequence[Region] = (),
+    tell: Tell | None = None,
+) -> Any:
+    """Where new sensors would help most, best first: place and share of the variance removed.
+
+    ``leave_out`` lists regions (x low, y low, x high, y high) where none can stand.
+    """
+    asked = grid_of(model._default_grid(), model._region(), cell_m, region, grid)
+    with bar("advising", tell) as hears:
+        rows = _native.advise(model._native, asked, count, [tuple(map(float, r)) for r in leave_out], hears)
+    return table(rows, ["rank", "x_m", "y_m", "reduction_percent", "reduction_db2"])
+
+
+def study(
+    methods: Sequence[Method],
+    *,
+    maps: int = 20,
+    seed: int = 0,
+    shape: tuple[int, int] = (64, 64),
+    bands: int = 64,
+    emitters: int = 4,
+    shadow_db: float = 6.0,
+    decorrelation_m: float = 90.0,
+    psd: str = "gaussian",
+    told: int | str | None = None,
+    fraction: float | None = None,
+    count: int | None = None,
+    snr_db: float | None = None,
+    gaps: float = 0.0,
+    bits: int | None = None,
+    sigma: float = 1.7,
+    tell: Tell | None = None,
+) -> Any:
+    """Methods over many simulated maps: mean scores and their standard errors, as ``portolan study``.
+
+    ``told`` is the number of emitters that methods are told: the true one by default, "auto" for
+    none.
+    """
+    if maps < 1:
+        raise ValueError(f"maps={maps}: 1 or more")
+    calls = [_call(method) for method in methods]
+    known = None if told == "auto" else emitters if told is None else int(told)
+    figures: list[list[dict[str, float]]] = [[] for _ in calls]
+    with bar("study", tell) as hears:
+        for number in range(maps):
+            truth = simulate(
+                shape,
+                bands=bands,
+                emitters=emitters,
+                shadow_db=shadow_db,
+                decorrelation_m=decorrelation_m,
+                psd=psd,
+                seed=seed + number,
+            )
+            readings = sense(
+                truth,
+                fraction=fraction,
+                count=count,
+                snr_db=snr_db,
+                gaps=gaps,
+                bits=bits,
+                edges="authors" if bits == 3 else None,
+                sigma=sigma,
+                seed=seed + number,
+            )
+            for found, (_, name, options) in zip(figures, calls):
+                found.append(_judged(truth, readings, name, options, known, seed + number))
+            if hears is not None:
+                hears((number + 1) / maps)
+    rows = []
+    for (label, _, _), found in zip(calls, figures):
+        row: dict[str, Any] = {"method": label}
+        for key in ("ssim", "rmse_db"):
+            values = np.array([figure[key] for figure in found])
+            row[key] = values.mean()
+            row[f"{key}_se"] = values.std(ddof=min(1, maps - 1)) / np.sqrt(maps)
+        for key in ("coverage_90_unmeasured", "seconds"):
+            row[key] = np.mean([figure[key] for figure in found])
+        rows.append(row)
+    return table(rows)
+
+
+def _judged(
+    truth: Any, readings: Readings, name: str, options: list[tuple[str, str]], told: int | None, seed: int
+) -> dict[str, float]:
+    start = time.perf_counter()
+    native = _native.fit(name, options, readings._native, emitters=told, seed=seed)
+    model = Model(native)
+    grid = readings._native.grid or model._default_grid()
+    power, spread = native.map(grid)
+    seconds = time.perf_counter() - start
+    layers = (bands_first(power), None if spread is None else bands_first(spread))
+    drawn = dataset(layers, grid, native.unit, native.names, native.freq_hz, "portolan study")
+    found = score(drawn, truth, readings=readings)
+    return {key: np.nan if value is None else value for key, value in {**found, "seconds": seconds}.items()}
+
+
+class SpatialFold:
+    """Splits places into folds for ``cross_val_score`` and ``GridSearchCV``, as ``validate`` does.
+
+    ``split="blocks"`` holds out whole boxes of the survey: neighbours of a held-out sensor are held
+    out too.
+    """
+
+    def __init__(self, n_splits: int = 5, *, split: str = "blocks", random_state: int | None = None) -> None:
+        self.n_splits = n_splits
+        self.split_by = split
+        self.random_state = random_state
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
+        """Numbers of the sensors to fit to and of those held out, fold by fold."""
+        at = as_floats(X, "X")
+        dealt = _native.folds(at, self.n_splits, self.split_by, self.random_state or 0)
+        for held in dealt:
+            kept = np.ones(len(at), dtype=bool)
+            kept[held] = False
+            yield np.flatnonzero(kept), np.array(held)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """How many folds there are."""
+        return self.n_splits
+
+
+__all__ = ["SpatialFold", "advise", "study", "validate"]

@@ -1,19 +1,19 @@
 //! Places and decibels between NumPy and the library.
 
 use ndarray::{Array2, ArrayView2, Axis};
-use portolan::{Scale, Site};
+use portolan::{InputError, Scale, Site};
 use portolan_io::Unit;
 use pyo3::PyResult;
 use pyo3::exceptions::PyValueError;
 
 /// Rows of x and y in metres.
-pub fn sites(places: ArrayView2<'_, f64>) -> PyResult<Vec<Site>> {
+pub fn sites(places: ArrayView2<'_, f64>) -> Result<Vec<Site>, InputError> {
     if places.ncols() != 2 {
         let message = format!(
             "places have {} coordinates: give x and y in metres, shape (n, 2)",
             places.ncols()
         );
-        return Err(PyValueError::new_err(message));
+        return Err(InputError::Request(message));
     }
     Ok(places.axis_iter(Axis(0)).map(|row| Site::new(row[0], row[1])).collect())
 }

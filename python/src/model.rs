@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use ndarray::{Array3, ArrayD};
+use ndarray::{Array2, Array3, ArrayD, ArrayView2, s};
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayDyn, PyArrayMethods, PyReadonlyArray2,
 };
 use portolan::model::{Archive, Stored};
-use portolan::{Context, Emitters, Grid, Model, Readings, Site};
+use portolan::{Context, Emitters, EstimateError, Grid, Model, Progress, Readings, Site};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -60,8 +60,8 @@ impl Request {
     pub fn fit(
         &self,
         readings: &Readings,
-        progress: &portolan::Progress<'_>,
-    ) -> Result<Model, portolan::EstimateError> {
+        progress: &Progress<'_>,
+    ) -> Result<Model, EstimateError> {
         let method = portolan::estimate::build(&self.method, self.options.clone())?;
         let context = Context {
             emitters: self.emitters,
@@ -136,6 +136,38 @@ pub fn read_model(py: Python<'_>, path: PathBuf) -> PyResult<NativeModel> {
     Ok(NativeModel { inner })
 }
 
+/// Places that are predicted at once: enough to share what neighbours have in common, few beside an
+/// array of all.
+const TOGETHER: usize = 1 << 20;
+
+/// Decibels, spread of the field and of a reading. Places are looked at where they lie.
+fn predicted(
+    model: &Model,
+    places: ArrayView2<'_, f64>,
+    progress: &Progress<'_>,
+) -> Result<[Option<Array2<f64>>; 3], EstimateError> {
+    let mut layers: [Option<Array2<f64>>; 3] = [None, None, None];
+    let dim = (places.nrows(), model.bands());
+    let parts = places.nrows().div_ceil(TOGETHER).max(1);
+    for part in 0..parts {
+        let rows = part * TOGETHER..((part + 1) * TOGETHER).min(places.nrows());
+        let sites = arrays::sites(places.slice(s![rows.clone(), ..]))?;
+        let share = |part: usize| part as f64 / parts as f64;
+        let found = model.predict(&sites, &progress.part(share(part)..share(part + 1)))?;
+        let own = [Some(arrays::decibels(found.power)), found.spread_db, found.reading_spread_db];
+        for (layer, own) in layers.iter_mut().zip(own) {
+            let Some(own) = own else { continue };
+            if parts == 1 {
+                *layer = Some(own);
+                continue;
+            }
+            let whole = layer.get_or_insert_with(|| Array2::zeros(dim));
+            whole.slice_mut(s![rows.clone(), ..]).assign(&own);
+        }
+    }
+    Ok(layers)
+}
+
 #[pymethods]
 impl NativeModel {
     /// Decibels, spread of the field and of a reading, each (places, bands).
@@ -149,15 +181,12 @@ impl NativeModel {
         Option<Bound<'py, PyArray2<f64>>>,
         Option<Bound<'py, PyArray2<f64>>>,
     )> {
-        let sites = arrays::sites(places.as_array())?;
-        let found = watched(py, None, |progress| {
-            let mut found = self.inner.predict(&sites, progress)?;
-            found.power = arrays::decibels(found.power);
-            Ok(found)
-        })?;
-        let found = found.map_err(errors::estimate)?;
-        let array = |values: Option<ndarray::Array2<f64>>| values.map(|v| v.into_pyarray(py));
-        Ok((found.power.into_pyarray(py), array(found.spread_db), array(found.reading_spread_db)))
+        let places = places.as_array();
+        let found = watched(py, None, |progress| predicted(&self.inner, places, progress))?;
+        let [power, field, reading] = found.map_err(errors::estimate)?;
+        let array = |values: Option<Array2<f64>>| values.map(|v| v.into_pyarray(py));
+        let power = power.unwrap_or_default().into_pyarray(py);
+        Ok((power, array(field), array(reading)))
     }
 
     /// Decibels and spread on a grid, each (rows, columns, bands).
@@ -169,10 +198,10 @@ impl NativeModel {
     ) -> PyResult<(Bound<'py, PyArray3<f64>>, Option<Bound<'py, PyArray3<f64>>>)> {
         let grid = grid(parts)?;
         let found = watched(py, None, |progress| {
-            let map = self.inner.map(grid, progress)?;
-            let mut power: Array3<f64> = map.to_dense().into_owned();
+            let (mut power, spread): (Array3<f64>, _) =
+                self.inner.map(grid, progress)?.into_dense();
             power.par_mapv_inplace(|x| 10.0 * x.log10());
-            Ok((power, map.spread_db().cloned()))
+            Ok((power, spread))
         })?;
         let (power, spread) = found.map_err(errors::estimate)?;
         Ok((power.into_pyarray(py), spread.map(|s| s.into_pyarray(py))))

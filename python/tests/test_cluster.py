@@ -97,16 +97,18 @@ def test_tiles_are_as_good_as_one_fit(tiled: portolan.TiledModel) -> None:
     assert len(tiled.tiles) == 8
     model = portolan.fit(portolan.Readings(*rough(4000)), "kriging")
     at = np.random.default_rng(5).uniform(5, 295, (3000, 2))
-    errors = [np.sqrt(np.mean((some.predict(at) - hills(at)) ** 2)) for some in (model, tiled)]
+    errors, covered = [], []
+    for some in (model, tiled):
+        level, spread = some.predict(at, return_std=True)
+        errors.append(np.sqrt(np.mean((level - hills(at)) ** 2)))
+        covered.append(np.mean(np.abs(level - hills(at)) < 1.645 * spread))
     assert errors[1] < 1.01 * errors[0], errors
-    _, spread = tiled.predict(at, return_std=True)
-    inside = np.abs(tiled.predict(at) - hills(at)) < 1.645 * spread
-    assert 0.85 < inside.mean() < 0.97
+    assert abs(covered[1] - covered[0]) < 0.02, covered
 
 
 def test_no_seam_shows_between_tiles(tiled: portolan.TiledModel) -> None:
     """Steps across borders are like steps elsewhere: in size, and in how they change."""
-    drawn = tiled.map(grid=(600, 600, 0.5, 0.25, 0.25))
+    drawn = tiled.map(grid=(300, 300, 1.0, 0.5, 0.5))
     x, y = drawn["x"].values, drawn["y"].values
     for layer in ("power_dbm", "spread_db"):
         field = drawn[layer].isel(band=0).values
@@ -114,7 +116,7 @@ def test_no_seam_shows_between_tiles(tiled: portolan.TiledModel) -> None:
             steps = np.abs(np.diff(field, axis=axis))
             borders = {t.low[1 - axis] for t in tiled.tiles} | {t.high[1 - axis] for t in tiled.tiles}
             middle = 0.5 * (along[1:] + along[:-1])
-            beside = np.any([np.abs(middle - b) <= 0.5 for b in borders if np.isfinite(b)], axis=0)
+            beside = np.any([np.abs(middle - b) <= 1.0 for b in borders if np.isfinite(b)], axis=0)
             assert 0 < beside.sum() < 20
             across, inside = np.compress(beside, steps, axis), np.compress(~beside, steps, axis)
             assert across.max() <= inside.max(), (layer, axis)

@@ -357,6 +357,15 @@ impl RadioMap {
             }
         }
     }
+
+    /// Power, rows x columns x bands, and the spread: moved out where the map is dense already.
+    pub fn into_dense(mut self) -> (Array3<f64>, Option<Array3<f64>>) {
+        let spread = self.spread_db.take();
+        match self.power {
+            Power::Dense(power) => (power, spread),
+            Power::Factored(_) => (self.to_dense().into_owned(), spread),
+        }
+    }
 }
 
 /// The four cells around a place and their bilinear weights; the grid's edge is held.

@@ -47,6 +47,8 @@ pub(super) trait Surface: Send + Sync + Sized + 'static {
 
 /// Places in one block.
 const BLOCK: usize = 256;
+/// Blocks that are evaluated before any is scattered.
+const BATCH: usize = 128;
 
 /// Places evaluated together, and the sensors that they look at where not at all.
 pub(super) struct Cut {
@@ -123,21 +125,30 @@ impl<S: Surface> Predictor for Interpolated<S> {
             let width = group.bands.len();
             let cuts = self.surface.cut(state, group, at);
             let finished = std::sync::atomic::AtomicUsize::new(0);
-            let filled: Vec<Vec<f64>> = cuts
-                .par_iter()
-                .map(|cut| {
-                    let n = 1 + finished.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    progress.report(g * cuts.len() + n, groups * cuts.len())?;
-                    let sites: Vec<Site> = cut.places.iter().map(|&p| at[p]).collect();
-                    let mut out = vec![0.0; sites.len() * width];
-                    self.surface.evaluate(state, group, cut.near.as_deref(), &sites, &mut out)?;
-                    Ok(out)
-                })
-                .collect::<Result<_, EstimateError>>()?;
-            for (cut, values) in cuts.iter().zip(&filled) {
-                for (&place, spectrum) in cut.places.iter().zip(values.chunks(width)) {
-                    for &(k, out) in &asked[g] {
-                        power[[place, out]] = self.data.power(spectrum[k]);
+            // Batch by batch: what waits to be scattered is small beside the whole.
+            for batch in cuts.chunks(BATCH) {
+                let filled: Vec<Vec<f64>> = batch
+                    .par_iter()
+                    .map(|cut| {
+                        let n = 1 + finished.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                        progress.report(g * cuts.len() + n, groups * cuts.len())?;
+                        let sites: Vec<Site> = cut.places.iter().map(|&p| at[p]).collect();
+                        let mut out = vec![0.0; sites.len() * width];
+                        self.surface.evaluate(
+                            state,
+                            group,
+                            cut.near.as_deref(),
+                            &sites,
+                            &mut out,
+                        )?;
+                        Ok(out)
+                    })
+                    .collect::<Result<_, EstimateError>>()?;
+                for (cut, values) in batch.iter().zip(&filled) {
+                    for (&place, spectrum) in cut.places.iter().zip(values.chunks(width)) {
+                        for &(k, out) in &asked[g] {
+                            power[[place, out]] = self.data.power(spectrum[k]);
+                        }
                     }
                 }
             }

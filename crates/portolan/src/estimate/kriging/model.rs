@@ -27,6 +27,8 @@ const LOCAL: (usize, f64) = (64, 0.6);
 const SHRINKAGE: f64 = 16.0;
 /// Most places that are predicted at once.
 const BLOCK: usize = 256;
+/// Blocks that are predicted before any is scattered.
+const BATCH: usize = 128;
 
 /// How predictions are made, beside the covariance.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -224,24 +226,27 @@ impl Predictor for KrigedBands {
                 cuts.into_iter().flat_map(|cut| cut.split(BLOCK)).collect();
             let finished = AtomicUsize::new(0);
             let total = self.data.groups.len() * cuts.len();
-            let kriged: Vec<(Kriged, Vec<f64>)> = cuts
-                .par_iter()
-                .map(|cut| {
-                    let n = 1 + finished.fetch_add(1, Ordering::Relaxed);
-                    progress.report(g * cuts.len() + n, total)?;
-                    self.near(group, reach, cut, at)
-                })
-                .collect::<Result<_, EstimateError>>()?;
-            for (cut, (kriged, sills)) in cuts.iter().zip(&kriged) {
-                for (i, &place) in cut.places.iter().enumerate() {
-                    for &(k, out) in &asked[g] {
-                        let mean = kriged.mean[(i, k)];
-                        let sd = (sills[k] * kriged.variance[i]).sqrt();
-                        power[[place, out]] = self.data.power(mean);
-                        // In linear power the spread in dB is the relative one, to first order.
-                        let relative = if sd > 0.0 { sd / mean.max(sd) } else { 0.0 };
-                        spread[[place, out]] =
-                            DB_PER_LN * if self.data.link.is_some() { sd } else { relative };
+            // Batch by batch: what waits to be scattered is small beside the whole.
+            for batch in cuts.chunks(BATCH) {
+                let kriged: Vec<(Kriged, Vec<f64>)> = batch
+                    .par_iter()
+                    .map(|cut| {
+                        let n = 1 + finished.fetch_add(1, Ordering::Relaxed);
+                        progress.report(g * cuts.len() + n, total)?;
+                        self.near(group, reach, cut, at)
+                    })
+                    .collect::<Result<_, EstimateError>>()?;
+                for (cut, (kriged, sills)) in batch.iter().zip(&kriged) {
+                    for (i, &place) in cut.places.iter().enumerate() {
+                        for &(k, out) in &asked[g] {
+                            let mean = kriged.mean[(i, k)];
+                            let sd = (sills[k] * kriged.variance[i]).sqrt();
+                            power[[place, out]] = self.data.power(mean);
+                            // In linear power the spread in dB is the relative one, to first order.
+                            let relative = if sd > 0.0 { sd / mean.max(sd) } else { 0.0 };
+                            spread[[place, out]] =
+                                DB_PER_LN * if self.data.link.is_some() { sd } else { relative };
+                        }
                     }
                 }
             }

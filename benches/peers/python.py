@@ -2,10 +2,10 @@
 """The Python package beside its peers: fit included, the same readings, one run, one thread.
 
     pip install ./python scikit-learn pykrige gstools xarray
-    RAYON_NUM_THREADS=1 python benches/peers/python.py [--bands 64] [--peer-bands 4] [--repeat 3]
+    RAYON_NUM_THREADS=1 python benches/peers/python.py [--bands 64] [--peer-bands 64] [--repeat 3]
 
 410 sensors x 64 bands onto 4,096 cells. Peers krige band by band and their time is proportional to
-the number of bands: they do `--peer-bands` of them (all with 64) and are scaled up. Every method is
+the number of bands: with fewer `--peer-bands` they are scaled up. Every method is
 scored on the bands that the peers did. A peer that is not installed is left out and said.
 """
 
@@ -82,7 +82,7 @@ def xarray_spatial(at, levels, cells):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bands", type=int, default=64)
-    parser.add_argument("--peer-bands", type=int, default=4)
+    parser.add_argument("--peer-bands", type=int, default=64)
     parser.add_argument("--repeat", type=int, default=3)
     args = parser.parse_args()
     truth = portolan.simulate(bands=args.bands, seed=1)

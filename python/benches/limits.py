@@ -220,7 +220,7 @@ def zarr(args: argparse.Namespace) -> None:
         for part in (args.part // 2, args.part):
             drawn = model.map(grid=(part, part, cell, 3000.0, 3000.0), chunks=500)
             start = time.perf_counter()
-            job = drawn.to_zarr(Path(folder) / f"{part}.zarr", zarr_format=3, compute=False)
+            job = drawn.to_zarr(Path(folder) / f"{part}.zarr", zarr_format=3, consolidated=False, compute=False)
             memory = _watched(client, lambda: _shown(client.compute(job)))
             seconds = time.perf_counter() - start
             whole = seconds * (args.side / part) ** 2 / 60

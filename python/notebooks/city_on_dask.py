@@ -65,17 +65,13 @@ city
 # %%
 folder = tempfile.TemporaryDirectory()
 store = Path(folder.name) / "city.zarr"
-city.to_zarr(store, zarr_format=3)
-city = xarray.open_zarr(store)
+city.to_zarr(store, zarr_format=3, consolidated=False)
+city = xarray.open_zarr(store, consolidated=False)
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(12, 4.6), constrained_layout=True)
 city["power_dbm"].isel(band=0, x=slice(None, None, 2), y=slice(None, None, 2)).plot(ax=axes[0], robust=True)
 city["spread_db"].isel(band=0, x=slice(None, None, 2), y=slice(None, None, 2)).plot(ax=axes[1], cmap="magma", robust=True)
-for tile in model.tiles:
-    for edge in (tile.low[0], tile.high[0]):
-        if np.isfinite(edge):
-            axes[1].axvline(edge, color="white", linewidth=0.3)
 plt.show()
 
 # %% [markdown]

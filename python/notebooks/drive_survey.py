@@ -46,7 +46,7 @@ model.emitters.round(2)
 grid = (96, 96, 10.0, 0.0, 0.0)
 drawn = model.map(grid=grid)
 kriged = portolan.fit(readings, "kriging").map(grid=grid)
-band = int(town["power_db"].max(("x", "y")).argmax())
+band = int(np.argmax(town["power_db"].values.max(axis=(1, 2))))
 figure, axes = plt.subplots(1, 4, figsize=(16, 3.8), sharex=True, sharey=True, constrained_layout=True)
 limits = dict(vmin=float(town["power_db"][band].quantile(0.02)), vmax=float(town["power_db"][band].max()))
 for axis, (title, field) in zip(

@@ -43,7 +43,7 @@ for name, found in scores.items():
     print(f"{name:20} SSIM {found['ssim']:.3f}   rms error {found['rmse_db']:.2f} dB")
 
 # %%
-band = int(truth["power_db"].max(("x", "y")).argmax())
+band = int(np.argmax(truth["power_db"].values.max(axis=(1, 2))))
 low, high = float(truth["power_db"][band].quantile(0.02)), float(truth["power_db"][band].max())
 figure, axes = plt.subplots(1, 5, figsize=(17, 3.4), sharex=True, sharey=True, constrained_layout=True)
 for axis, (name, drawn) in zip(axes, {"truth": truth, **maps}.items()):

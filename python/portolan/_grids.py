@@ -50,10 +50,14 @@ def dataset(
     xarray = needed("xarray", "xarray", "a map")
     along_x, along_y, size, x_low, y_low = grid
     (kind, offset), (power, spread) = unit, layers
-    metres = {"units": "m", "standard_name": "projection_{}_coordinate"}
 
     def axis(name: str, low: float, cells: int) -> Any:
-        about = {"axis": name.upper(), **{key: text.format(name) for key, text in metres.items()}}
+        about = {
+            "units": "m",
+            "axis": name.upper(),
+            "standard_name": f"projection_{name}_coordinate",
+            "long_name": name,
+        }
         return name, low + size * np.arange(cells), about
 
     coords: dict[str, Any] = {
@@ -66,7 +70,7 @@ def dataset(
     about = {"units": "dBm" if kind == "dbm" else "dB", "long_name": "power"}
     variables: dict[str, Any] = {"power_dbm" if kind == "dbm" else "power_db": (("band", "y", "x"), power, about)}
     if spread is not None:
-        about = {"units": "dB", "long_name": "standard deviation of the power"}
+        about = {"units": "dB", "long_name": "spread"}
         variables["spread_db"] = (("band", "y", "x"), spread, about)
     if emitters is not None:
         for column, name in enumerate(("emitter_x", "emitter_y")):

@@ -15,7 +15,7 @@ mod trend;
 
 pub(crate) use covariance::Correlation;
 pub use covariance::{Covariance, Family};
-pub(crate) use neighbours::{Neighbourhood, Neighbours, clustered};
+pub(crate) use neighbours::{Neighbourhood, Neighbours, Square, clustered};
 pub(crate) use nelder_mead::minimise;
 pub use regression::NuggetRole;
 pub(crate) use regression::{Kriged, Regression};

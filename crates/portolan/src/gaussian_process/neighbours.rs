@@ -129,45 +129,48 @@ impl Neighbours {
             low: Site::new(region.low.x_m - 0.0173 * side, region.low.y_m - 0.0219 * side),
             side: 1.0523 * side,
         };
-        let mut groups = Vec::new();
         let all: Vec<usize> = (0..at.len()).collect();
-        self.descend(square, at, all, count, coarse, 0, &mut groups);
-        groups
+        let mut cutting = Cutting { index: self, at, count, coarse, groups: Vec::new() };
+        cutting.descend(square, None, all, 0);
+        cutting.groups
     }
+}
 
-    #[allow(clippy::too_many_arguments)]
-    fn descend(
-        &self,
-        square: Square,
-        at: &[Site],
-        places: Vec<usize>,
-        count: usize,
-        coarse: f64,
-        depth: usize,
-        groups: &mut Vec<Neighbourhood>,
-    ) {
+/// Cuts a square into quarters until places of one look at the same sensors.
+struct Cutting<'a> {
+    index: &'a Neighbours,
+    at: &'a [Site],
+    count: usize,
+    coarse: f64,
+    groups: Vec<Neighbourhood>,
+}
+
+impl Cutting<'_> {
+    /// `wide` is the largest square around this one that is small beside its neighbours' distance.
+    fn descend(&mut self, square: Square, wide: Option<Square>, places: Vec<usize>, depth: usize) {
         if places.is_empty() {
             return;
         }
         let mut found = Vec::new();
         let middle = square.middle();
-        self.nearest(&middle, count, &mut found);
+        self.index.nearest(&middle, self.count, &mut found);
         let reach = found.last().map_or(0.0, |(d2, _)| d2.sqrt());
-        if square.side <= coarse * reach || depth == DEEPEST || found.len() == self.sites.len() {
+        let wide = wide.or_else(|| (square.side <= WIDE * reach).then_some(square));
+        let all = found.len() == self.index.sites.len();
+        if square.side <= self.coarse * reach || depth == DEEPEST || all {
             let mut sensors: Vec<usize> = found.into_iter().map(|(_, sensor)| sensor).collect();
             sensors.sort_unstable();
-            groups.push(Neighbourhood { sensors, places });
+            self.groups.push(Neighbourhood { sensors, places, wide: wide.unwrap_or(square) });
             return;
         }
         let mut parts: [Vec<usize>; 4] = Default::default();
         for place in places {
-            let right = usize::from(at[place].x_m >= middle.x_m);
-            let upper = usize::from(at[place].y_m >= middle.y_m);
+            let right = usize::from(self.at[place].x_m >= middle.x_m);
+            let upper = usize::from(self.at[place].y_m >= middle.y_m);
             parts[2 * right + upper].push(place);
         }
         for (part, places) in parts.into_iter().enumerate() {
-            let quarter = square.quarter(part);
-            self.descend(quarter, at, places, count, coarse, depth + 1, groups);
+            self.descend(square.quarter(part), wide, places, depth + 1);
         }
     }
 }
@@ -196,13 +199,17 @@ pub(crate) fn clustered<P: Point>(sites: &[P], most: usize) -> Vec<usize> {
     kept
 }
 
+/// Side of a square over which what its neighbours say changes little, over their reach.
+const WIDE: f64 = 0.6;
 /// Squares are halved at most this often.
 const DEEPEST: usize = 40;
 
-/// Places that look at the same sensors, both in ascending order.
+/// Places that look at the same sensors, both in ascending order, and the square around them over
+/// which what the sensors say changes little.
 pub(crate) struct Neighbourhood {
     pub sensors: Vec<usize>,
     pub places: Vec<usize>,
+    pub wide: Square,
 }
 
 impl Neighbourhood {
@@ -214,18 +221,34 @@ impl Neighbourhood {
         let part = |places: &[usize]| Neighbourhood {
             sensors: self.sensors.clone(),
             places: places.to_vec(),
+            wide: self.wide,
         };
         self.places.chunks(most).map(part).collect()
     }
 }
 
+/// An upright square.
 #[derive(Clone, Copy)]
-struct Square {
+pub(crate) struct Square {
     low: Site,
     side: f64,
 }
 
 impl Square {
+    /// The four corners, and how much each counts at a place: what is known at corners is carried
+    /// inside without a step. Outside, as on the nearest edge.
+    pub fn corners(self) -> [Site; 4] {
+        let Site { x_m, y_m } = self.low;
+        let (right, upper) = (x_m + self.side, y_m + self.side);
+        [self.low, Site::new(x_m, upper), Site::new(right, y_m), Site::new(right, upper)]
+    }
+
+    pub fn weights(self, at: Site) -> [f64; 4] {
+        let along = |x: f64, low: f64| ((x - low) / self.side).clamp(0.0, 1.0);
+        let (u, v) = (along(at.x_m, self.low.x_m), along(at.y_m, self.low.y_m));
+        [(1.0 - u) * (1.0 - v), (1.0 - u) * v, u * (1.0 - v), u * v]
+    }
+
     fn middle(self) -> Site {
         Site::new(self.low.x_m + 0.5 * self.side, self.low.y_m + 0.5 * self.side)
     }

@@ -156,7 +156,7 @@ impl EmitterKriging {
         let finished = AtomicUsize::new(0);
         let drawn: Vec<Vec<Vec<(f64, f64)>>> = parts
             .par_iter()
-            .map(|Neighbourhood { sensors: near, places }| {
+            .map(|Neighbourhood { sensors: near, places, .. }| {
                 let done = 1 + finished.fetch_add(1, Ordering::Relaxed);
                 progress.report(done, parts.len())?;
                 let sites: Vec<Site> = places.iter().map(|&p| at[p]).collect();

@@ -1,5 +1,6 @@
 //! A kriged survey: readings and a covariance, predicted from all sensors or from the nearest.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ndarray::Array2;
@@ -11,7 +12,7 @@ use super::super::thin_plate::MOST_TOGETHER;
 use crate::error::EstimateError;
 use crate::gaussian_process::{
     Covariance, Family, Kriged, MOST_SENSORS, Neighbourhood, Neighbours, NuggetRole, Regression,
-    Sample, Trend, clustered,
+    Sample, Square, Trend, clustered,
 };
 use crate::link::DB_PER_LN;
 use crate::model::{Archive, Prediction, Predictor, damaged};
@@ -20,8 +21,8 @@ use crate::site::Site;
 
 /// Nearest sensors that a place looks at, where there are too many to look at all.
 const NEIGHBOURS: usize = 128;
-/// Nearest sensors that a place's sills are judged by where it looks at all sensors, and the side of
-/// the square that shares them over their reach.
+/// Nearest sensors that the sills at the corner of a square are judged by, and the side of the square
+/// over their reach where all sensors are looked at.
 const LOCAL: (usize, f64) = (64, 0.6);
 /// Sensors that the whole survey's sill counts for beside those of a neighbourhood.
 const SHRINKAGE: f64 = 16.0;
@@ -83,6 +84,14 @@ enum How {
     Local { index: Neighbours, count: usize },
 }
 
+impl How {
+    fn index(&self) -> &Neighbours {
+        match self {
+            How::Whole { index, .. } | How::Local { index, .. } => index,
+        }
+    }
+}
+
 impl KrigedBands {
     pub fn new(
         recipe: Recipe,
@@ -131,32 +140,56 @@ impl KrigedBands {
         Ok(Reach { sills, how })
     }
 
-    /// The sill of every band around some sensors: a field varies more in one place than in
-    /// another. What the sensors there say, with the whole survey's sill counted as some of them.
-    fn local_sills(&self, near: &Regression, sills: &[f64]) -> Vec<f64> {
-        let Some(own) = near.sills().filter(|_| !self.recipe.sill_fixed) else {
-            return sills.to_vec();
-        };
+    /// The sill of every band around a place: a field varies more in one place than in another.
+    /// What the nearest sensors say, with the whole survey's sill counted as some of them.
+    fn local_sills(
+        &self,
+        group: &Group,
+        reach: &Reach,
+        at: Site,
+    ) -> Result<Vec<f64>, EstimateError> {
+        if self.recipe.sill_fixed {
+            return Ok(reach.sills.clone());
+        }
+        let mut near = Vec::new();
+        reach.how.index().nearest(&at, LOCAL.0, &mut near);
+        let mut sensors: Vec<usize> = near.into_iter().map(|(_, sensor)| sensor).collect();
+        sensors.sort_unstable();
+        let near = self.regression(&group.part(&sensors))?;
+        let Some(own) = near.sills() else { return Ok(reach.sills.clone()) };
         let weight = near.freedom() / (near.freedom() + SHRINKAGE);
-        own.iter().zip(sills).map(|(own, all)| weight * own + (1.0 - weight) * all).collect()
+        let mixed = own.iter().zip(&reach.sills);
+        Ok(mixed.map(|(own, all)| weight * own + (1.0 - weight) * all).collect())
     }
 
-    /// Prediction at places that share a neighbourhood, and their sills.
+    /// Sills at the corners of squares, each once.
+    fn corner_sills(
+        &self,
+        group: &Group,
+        reach: &Reach,
+        squares: impl Iterator<Item = Square>,
+    ) -> Result<HashMap<[u64; 2], Vec<f64>>, EstimateError> {
+        let corners: HashMap<[u64; 2], Site> =
+            squares.flat_map(Square::corners).map(|site| (site.bits(), site)).collect();
+        let sills = corners.into_par_iter().map(|(bits, site)| {
+            Ok::<_, EstimateError>((bits, self.local_sills(group, reach, site)?))
+        });
+        sills.collect()
+    }
+
+    /// Prediction at places that share a neighbourhood.
     fn near(
         &self,
         group: &Group,
         reach: &Reach,
         near: &Neighbourhood,
         at: &[Site],
-    ) -> Result<(Kriged, Vec<f64>), EstimateError> {
-        let local = self.regression(&group.part(&near.sensors))?;
-        let sills = self.local_sills(&local, &reach.sills);
+    ) -> Result<Kriged, EstimateError> {
         let sites: Vec<Site> = near.places.iter().map(|&p| at[p]).collect();
-        let kriged = match &reach.how {
+        Ok(match &reach.how {
             How::Whole { regression, .. } => regression.predict(&sites),
-            How::Local { .. } => local.predict(&sites),
-        };
-        Ok((kriged, sills))
+            How::Local { .. } => self.regression(&group.part(&near.sensors))?.predict(&sites),
+        })
     }
 
     pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
@@ -226,9 +259,10 @@ impl Predictor for KrigedBands {
                 cuts.into_iter().flat_map(|cut| cut.split(BLOCK)).collect();
             let finished = AtomicUsize::new(0);
             let total = self.data.groups.len() * cuts.len();
+            let known = self.corner_sills(group, reach, cuts.iter().map(|cut| cut.wide))?;
             // Batch by batch: what waits to be scattered is small beside the whole.
             for batch in cuts.chunks(BATCH) {
-                let kriged: Vec<(Kriged, Vec<f64>)> = batch
+                let kriged: Vec<Kriged> = batch
                     .par_iter()
                     .map(|cut| {
                         let n = 1 + finished.fetch_add(1, Ordering::Relaxed);
@@ -236,11 +270,15 @@ impl Predictor for KrigedBands {
                         self.near(group, reach, cut, at)
                     })
                     .collect::<Result<_, EstimateError>>()?;
-                for (cut, (kriged, sills)) in batch.iter().zip(&kriged) {
+                for (cut, kriged) in batch.iter().zip(&kriged) {
+                    let corners = cut.wide.corners().map(|corner| &known[&corner.bits()]);
                     for (i, &place) in cut.places.iter().enumerate() {
+                        let weights = cut.wide.weights(at[place]);
                         for &(k, out) in &asked[g] {
                             let mean = kriged.mean[(i, k)];
-                            let sd = (sills[k] * kriged.variance[i]).sqrt();
+                            let sill: f64 =
+                                corners.iter().zip(weights).map(|(s, w)| w * s[k]).sum();
+                            let sd = (sill * kriged.variance[i]).sqrt();
                             power[[place, out]] = self.data.power(mean);
                             // In linear power the spread in dB is the relative one, to first order.
                             let relative = if sd > 0.0 { sd / mean.max(sd) } else { 0.0 };

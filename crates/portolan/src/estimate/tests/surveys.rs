@@ -99,3 +99,19 @@ fn a_map_is_what_the_model_predicts_at_its_cells() {
         }
     }
 }
+
+#[test]
+fn the_spread_of_kriging_has_no_steps() {
+    let readings = survey(300);
+    let at: Vec<Site> = (0..2000).map(|i| Site::new(0.015 * f64::from(i), 11.3)).collect();
+    // From all sensors, and from the nearest of each small square.
+    for (options, most) in [(vec![], 0.05), (vec![("neighbours".into(), "64".into())], 0.15)] {
+        let model = build("kriging", options).unwrap();
+        let model = model.fit(&readings, &Context::default(), &Progress::silent()).unwrap();
+        let spread = model.predict(&at, &Progress::silent()).unwrap().spread_db.unwrap();
+        let pairs = (1..at.len()).flat_map(|i| (0..spread.ncols()).map(move |k| (i, k)));
+        let step = pairs.map(|(i, k)| (spread[[i, k]] - spread[[i - 1, k]]).abs());
+        let step = step.fold(0.0, f64::max);
+        assert!(step < most, "{step} dB between places 15 mm apart");
+    }
+}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from . import _native
 from ._grids import Grid, Layers
 from ._optional import needed
+from ._progress import Tell, bar
 from ._readings import Readings
 
 if TYPE_CHECKING:
@@ -20,18 +23,17 @@ BATCHES = 4
 
 def lazy_layers(model: Drawable, grid: Grid, block: tuple[int, int], dtype: np.dtype[Any]) -> Layers:
     """Power and spread over band, y, x as Dask arrays, predicted block by block."""
-    needed("dask", "dask[array]", "a map in chunks")
-    array = needed("dask.array", "dask[array]", "a map in chunks")
     delayed = needed("dask", "dask[array]", "a map in chunks").delayed
+    array = needed("dask.array", "dask[array]", "a map in chunks")
     along_x, along_y, size, x_low, y_low = grid
     layers = 2 if model._gives_spread else 1
-    # A model that is the same for all blocks travels to a worker once.
+    # What several blocks need travels to a worker once.
     sent: dict[int, Any] = {}
 
-    def part(near: Drawable) -> Any:
-        if id(near) not in sent:
-            sent[id(near)] = (near, delayed(near, name=f"model-{_token(near)}", traverse=False))
-        return sent[id(near)][1]
+    def part(piece: Any) -> Any:
+        if id(piece) not in sent:
+            sent[id(piece)] = delayed(piece, name=f"portolan-{uuid.uuid4().hex}", traverse=False)
+        return sent[id(piece)]
 
     rows = []
     for low_y in range(0, along_y, block[0]):
@@ -39,7 +41,8 @@ def lazy_layers(model: Drawable, grid: Grid, block: tuple[int, int], dtype: np.d
         for low_x in range(0, along_x, block[1]):
             cells = (min(block[1], along_x - low_x), min(block[0], along_y - low_y))
             own = (*cells, size, x_low + size * low_x, y_low + size * low_y)
-            drawn = delayed(_block, pure=False)(part(model._near(own)), own, dtype)
+            joined, pieces = model._parts(own)
+            drawn = delayed(_block, pure=False)(joined, [part(piece) for piece in pieces], own, dtype)
             shape = (layers, model._bands, cells[1], cells[0])
             row.append(array.from_delayed(drawn, shape=shape, dtype=dtype))
         rows.append(row)
@@ -47,26 +50,36 @@ def lazy_layers(model: Drawable, grid: Grid, block: tuple[int, int], dtype: np.d
     return whole[0], whole[1] if layers == 2 else None
 
 
-def _token(value: Any) -> str:
-    import uuid
-
-    return uuid.uuid4().hex
-
-
-def _block(model: Drawable, grid: Grid, dtype: np.dtype[Any]) -> Any:
-    layers = [layer for layer in model._layers(grid) if layer is not None]
+def _block(joined: Callable[[list[Any]], Drawable], parts: list[Any], grid: Grid, dtype: np.dtype[Any]) -> Any:
+    layers = [layer for layer in joined(parts)._layers(grid) if layer is not None]
     return np.stack([np.asarray(layer, dtype=dtype) for layer in layers])
 
 
+def gathered(client: Any, futures: list[Any], what: str, tell: Tell | None) -> list[Any]:
+    """The results of futures, in their order; a bar or ``tell`` hears how many are there."""
+    completed = needed("distributed", "dask[distributed]", "a Dask client").as_completed
+    with bar(what, tell) as hears:
+        for done, _ in enumerate(completed(futures), start=1):
+            if hears is not None:
+                hears(done / len(futures))
+    found: list[Any] = client.gather(futures)
+    return found
+
+
 def fit_on_cluster(
-    client: Any, many: list[Readings], method: str, options: list[tuple[str, str]], told: dict[str, Any]
+    client: Any,
+    many: list[Readings],
+    method: str,
+    options: list[tuple[str, str]],
+    told: dict[str, Any],
+    tell: Tell | None,
 ) -> list[Model]:
     """Fits on the workers of a Dask client, in batches; a batch whose worker dies is done again."""
     threads = max(1, sum(client.nthreads().values()))
     size = max(1, -(-len(many) // (BATCHES * threads)))
     batches = [many[first : first + size] for first in range(0, len(many), size)]
     futures = client.map(_fit_batch, batches, method=method, options=options, told=told, pure=False)
-    return [model for batch in client.gather(futures) for model in batch]
+    return [model for batch in gathered(client, futures, method, tell) for model in batch]
 
 
 def _fit_batch(

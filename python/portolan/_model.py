@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -37,9 +37,9 @@ class Drawable:
         """Power and spread over band, y, x."""
         raise NotImplementedError
 
-    def _near(self, grid: Grid) -> Drawable:
-        """What is needed to draw a grid: all of it, or the part that lies there."""
-        return self
+    def _parts(self, grid: Grid) -> tuple[Callable[[list[Any]], Drawable], list[Any]]:
+        """What is needed to draw a grid, and what makes something to draw with of it."""
+        return _alone, [self]
 
     def map(
         self,
@@ -70,6 +70,11 @@ class Drawable:
                 raise ValueError(f"chunks={chunks}: cells along y and x of a block, 1 or more")
             layers = lazy_layers(self, asked, block, np.dtype(np.float32 if dtype is None else dtype))
         return dataset(layers, asked, self._unit, self._names, self._freq_hz, self._source)
+
+
+def _alone(parts: list[Any]) -> Drawable:
+    only: Drawable = parts[0]
+    return only
 
 
 class Model(Drawable):
@@ -228,7 +233,7 @@ def fit_many(
     if threads is not None and threads < 1:
         raise ValueError(f"threads={threads}: 1 or more")
     if client is not None:
-        return fit_on_cluster(client, list(many), method, texts, {**told, "threads": threads})
+        return fit_on_cluster(client, list(many), method, texts, {**told, "threads": threads}, tell)
     with bar(method, tell) as hears:
         natives = _native.fit_many(
             method,

@@ -9,7 +9,7 @@ weights sum to one.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _native
+from ._cluster import gathered
 from ._grids import Grid, Layers, Region
 from ._model import Drawable, Model, as_texts
+from ._progress import Tell, bar
 from ._readings import Floats, Readings, as_floats
 
 #: Sensors within reach of a border: as many as kriging looks at from a place.
@@ -114,11 +116,8 @@ class TiledModel(Drawable):
     def _region(self) -> Region:
         return self._around
 
-    def _near(self, grid: Grid) -> Drawable:
-        part = [tile for tile in self.tiles if tile.touches(_corners(grid))]
-        if len(part) == len(self.tiles):
-            return self
-        return TiledModel(part, self._around)
+    def _parts(self, grid: Grid) -> tuple[Callable[[list[Any]], Drawable], list[Any]]:
+        return _joined, [tile for tile in self.tiles if tile.touches(_corners(grid))]
 
     def _layers(self, grid: Grid) -> Layers:
         along_x, along_y, size, x_low, y_low = grid
@@ -133,6 +132,10 @@ class TiledModel(Drawable):
             return values.T.reshape(self._bands, along_y, along_x)
 
         return shaped(power), None if spread is None else shaped(spread)
+
+
+def _joined(tiles: list[Any]) -> Drawable:
+    return TiledModel(tiles, (0.0, 0.0, 0.0, 0.0))
 
 
 def _corners(grid: Grid) -> Region:
@@ -197,6 +200,7 @@ def fit_tiled(
     seed: int = 0,
     threads: int | None = None,
     client: Any = None,
+    tell: Tell | None = None,
     **options: Any,
 ) -> TiledModel:
     """Fits a method to a survey of any size, tile by tile of about ``sensors`` sensors.
@@ -211,16 +215,17 @@ def fit_tiled(
     texts = as_texts(options)
     many = [readings[cut.sensors] for cut in cuts]
     if client is None:
-        natives = _native.fit_many(
-            method, texts, [part._native for part in many], threads=threads, **told
-        )
+        with bar(method, tell) as hears:
+            natives = _native.fit_many(
+                method, texts, [part._native for part in many], threads=threads, tell=hears, **told
+            )
         models = [Model(native) for native in natives]
     else:
         # One task a tile: a part of a survey travels to one worker and comes back as a model.
         futures = client.map(
             _fit_tile, many, method=method, options=texts, told={**told, "threads": threads or 1}, pure=False
         )
-        models = client.gather(futures)
+        models = gathered(client, futures, method, tell)
     for note in {note for model in models for note in model.report["notes"]}:
         warnings.warn(note, stacklevel=2)
     tiles = [Tile(cut.low, cut.high, cut.reach, model) for cut, model in zip(cuts, models)]

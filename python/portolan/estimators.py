@@ -462,7 +462,7 @@ class Field(Estimator):
 
     Options, with their defaults:
 
-    - rounds: 1 to 1000: most rounds of the fit; default 20 (ours); 8 from an earlier map
+    - rounds: 1 to 1000: most rounds of the fit; default 30 (ours); 8 from an earlier map
     - decorrelation: metres; default fitted
     - shadow_db: dB; default fitted
     - exponent: expected path-loss exponent; default 2.3 (ours)

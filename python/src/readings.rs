@@ -26,7 +26,6 @@ pub struct NativeReadings {
     freq_hz = None, not_heard = None, floor_db = None, repeats = None, noise_db = None,
     time_s = None))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that readings may know")]
-#[expect(clippy::type_complexity, reason = "a tuple from Python")]
 pub fn readings(
     py: Python<'_>,
     places: PyReadonlyArray2<'_, f64>,

@@ -52,7 +52,9 @@ def test_fits_on_a_cluster_are_those_on_this_machine(client: Client) -> None:
     many = [portolan.Readings(*survey(seed=seed)) for seed in range(9)]
     at = np.array([[10.0, 12.0], [25.0, 1.0]])
     here = portolan.fit_many(many, "kriging", threads=2, trend="linear")
-    there = portolan.fit_many(many, "kriging", client=client, trend="linear")
+    heard: list[float] = []
+    there = portolan.fit_many(many, "kriging", client=client, trend="linear", tell=heard.append)
+    assert heard[-1] == 1 and heard == sorted(heard)
     assert [m.predict(at).tobytes() for m in here] == [m.predict(at).tobytes() for m in there]
 
 

@@ -41,7 +41,7 @@ use shadow::{FixedShadow, usual};
 const OWN: &[OptionSpec] = &[
     OptionSpec {
         name: "rounds",
-        default: "20 (ours); 8 from an earlier map",
+        default: "30 (ours); 8 from an earlier map",
         takes: "1 to 1000: most rounds of the fit",
     },
     OptionSpec { name: "decorrelation", default: "fitted", takes: "metres" },
@@ -72,7 +72,7 @@ const EXACT: f64 = 1e-6;
 /// Rounds in which the factors of a start are fitted to exact readings.
 const REFINING: usize = 4;
 /// Rounds of a fit from nothing, and from an earlier map.
-const ROUNDS: (usize, usize) = (20, 8);
+const ROUNDS: (usize, usize) = (30, 8);
 
 /// Path loss and shadowing of every emitter, with places, PSDs and a spread: our own method.
 ///
@@ -94,7 +94,7 @@ const ROUNDS: (usize, usize) = (20, 8);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Field {
-    /// Most rounds of the fit; by default 20, from an earlier map 8.
+    /// Most rounds of the fit; by default 30, from an earlier map 8.
     pub rounds: Option<usize>,
     /// Decorrelation distance of the shadowing in metres; fitted where absent.
     pub decorrelation_m: Option<f64>,

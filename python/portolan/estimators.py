@@ -300,7 +300,7 @@ class Unn(Estimator):
       too); default slf (ours); map in recipe=paper
     - start_domain: log | linear: how a map is learnt (start_learns=map); default log
     - start_iterations: how long the decoder learns what the start says; default 3000, with
-      noise 1500 (ours); 1500 in recipe=paper; fewer on large grids
+      noise 1000 (ours); 1500 in recipe=paper; fewer on large grids
     - lr_start: a number above 0: rate of the network while it learns the start; default
       0.03, falling (ours); 0.05 in recipe=paper
     - lr_start_psd: a number, 0 or more: rate of the PSDs then (start_learns=map); default

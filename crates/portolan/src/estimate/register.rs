@@ -158,7 +158,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "kriging",
         summary: "ordinary or universal kriging, hyperparameters fitted, with a spread",
-        revision: 1,
+        revision: 2,
         gives_spread: true,
         needs_truth: false,
         takes_start: false,
@@ -194,7 +194,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "unn",
         summary: "the paper's domain-factored untrained decoder",
-        revision: 1,
+        revision: 2,
         gives_spread: false,
         needs_truth: false,
         takes_start: true,
@@ -218,7 +218,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "field",
         summary: "path loss and shadowing of every emitter, with places, PSDs and a spread (ours)",
-        revision: 1,
+        revision: 2,
         gives_spread: true,
         needs_truth: false,
         takes_start: true,
@@ -230,7 +230,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "auto",
         summary: "the best of several methods by cross-validation over sensors (the default)",
-        revision: 1,
+        revision: 2,
         gives_spread: true,
         needs_truth: false,
         takes_start: true,

@@ -47,7 +47,7 @@ const OWN: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "start_iterations",
-        default: "3000, with noise 1500 (ours); 1500 in recipe=paper; fewer on large grids",
+        default: "3000, with noise 1000 (ours); 1500 in recipe=paper; fewer on large grids",
         takes: "how long the decoder learns what the start says",
     },
     OptionSpec {

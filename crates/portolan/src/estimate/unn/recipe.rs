@@ -47,7 +47,7 @@ pub enum Lesson {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StartIterations {
-    /// 3,000 where readings are without noise and 1,500 otherwise, because a start that noise has
+    /// 3,000 where readings are without noise and 1,000 otherwise, because a start that noise has
     /// bent should not be learnt too well; fewer on large grids, as for `AtMost`.
     Usual,
     /// Fewer on large grids, where each costs more: some 20 s on two cores at most.
@@ -85,7 +85,7 @@ impl StartFit {
             Lesson::LogMap | Lesson::LinearMap => MAP_WORK / (cells * bands),
         };
         let iterations = match self.iterations {
-            StartIterations::Usual => if exact { 3000 } else { 1500 }.min(affordable.max(100)),
+            StartIterations::Usual => if exact { 3000 } else { 1000 }.min(affordable.max(100)),
             StartIterations::AtMost(most) => most.min(affordable.max(100)),
             StartIterations::Exactly(iterations) => iterations,
         };

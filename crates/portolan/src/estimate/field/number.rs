@@ -25,7 +25,7 @@ use crate::unmix::{MOST, count_exact};
 /// Entries are dealt into so many parts, and so many of them take their turn to be held out: of
 /// power, and of levels, which say less.
 const PARTS: usize = 8;
-const TURNS: (usize, usize) = (2, 4);
+const TURNS: (usize, usize) = (3, 4);
 /// The same for sensors.
 const SENSOR_PARTS: usize = 4;
 const SENSOR_TURNS: usize = 2;

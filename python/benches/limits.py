@@ -4,7 +4,7 @@
     python benches/limits.py overhead --binary ../target/release/portolan
     python benches/limits.py copies
     python benches/limits.py many [--maps 2000]
-    python benches/limits.py zarr [--side 20000] [--part 2000] [--sensors 100000]
+    python benches/limits.py zarr [--side 20000] [--part 2000, or 20000 for the whole] [--sensors 100000]
     python benches/limits.py million [--readings 1000000] [--compare 40000]
 
 Needs the package and, for the last two, dask[distributed], xarray and zarr.
@@ -217,7 +217,7 @@ def zarr(args: argparse.Namespace) -> None:
     cluster, client = _cluster("1GiB")
     cell = side / args.side
     with tempfile.TemporaryDirectory() as folder:
-        for part in (args.part // 2, args.part):
+        for part in [args.part] if args.part == args.side else [args.part // 2, args.part]:
             drawn = model.map(grid=(part, part, cell, 3000.0, 3000.0), chunks=500)
             start = time.perf_counter()
             job = drawn.to_zarr(Path(folder) / f"{part}.zarr", zarr_format=3, consolidated=False, compute=False)

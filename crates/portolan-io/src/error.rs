@@ -73,6 +73,12 @@ impl Problem {
     }
 }
 
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl From<InputError> for Problem {
     fn from(error: InputError) -> Self {
         Self(error.to_string())

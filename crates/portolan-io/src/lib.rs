@@ -19,6 +19,7 @@ mod authors;
 mod columns;
 mod error;
 mod format;
+pub mod gis;
 mod large_map;
 mod large_power;
 mod lines;

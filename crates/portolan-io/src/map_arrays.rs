@@ -7,7 +7,9 @@ use crate::authors;
 use crate::error::{Check, Problem, quoted, shown};
 use crate::options::{ReadOptions, Unit};
 use crate::store::{NamedArray, Store, cube, matrix, vector};
-use crate::unit_arrays::{grid, grid_arrays, labels, unit, unit_arrays, value_unit};
+use crate::unit_arrays::{
+    crs, crs_array, grid, grid_arrays, labels, unit, unit_arrays, value_unit,
+};
 
 /// A factored map of up to this many entries is written dense as well, unless told otherwise.
 const DENSE_LIMIT: usize = 1 << 24;
@@ -54,7 +56,7 @@ pub(crate) fn read(
         Power::Factored(factors) => RadioMap::factored(grid, factors, scale)?,
     };
     let spread = store.find("spread_db")?.map(|array| layers("spread_db", array)).transpose()?;
-    attach(map.with_spread_db(spread)?, grid, store)
+    attach(map.with_spread_db(spread)?, grid, store, options)
 }
 
 pub(crate) enum Power {
@@ -171,7 +173,12 @@ pub(crate) fn to_linear(
 }
 
 /// Attaches what is said beside the large arrays; `grid` is that of the whole map.
-pub(crate) fn attach(map: RadioMap, grid: Grid, store: &mut dyn Store) -> Check<RadioMap> {
+pub(crate) fn attach(
+    map: RadioMap,
+    grid: Grid,
+    store: &mut dyn Store,
+    options: &ReadOptions,
+) -> Check<RadioMap> {
     let noise = match store.find("noise_db")? {
         Some(array) => Some(vector("noise_db", array)?),
         None => None,
@@ -194,7 +201,8 @@ pub(crate) fn attach(map: RadioMap, grid: Grid, store: &mut dyn Store) -> Check<
     };
     let exponents = exponents(store)?;
     let labels = labels(store, map.bands())?;
-    let map = map.with_labels(labels)?.with_noise_db(noise)?.with_emitters(emitters);
+    let map = map.with_labels(labels)?.with_crs(crs(store, options)?);
+    let map = map.with_noise_db(noise)?.with_emitters(emitters);
     Ok(map.with_emitter_se_m(errors)?.with_exponents(exponents)?)
 }
 
@@ -275,6 +283,7 @@ fn small_arrays(map: &RadioMap) -> Vec<NamedArray<'_>> {
     arrays.extend(emitter_arrays(map.grid(), map.emitters(), map.emitter_se_m(), exponents));
     arrays.extend(unit_arrays(map.scale(), map.labels()));
     arrays.extend(grid_arrays(map.grid()));
+    arrays.extend(crs_array(map.crs()));
     arrays
 }
 
@@ -316,6 +325,8 @@ pub struct MapAttributes<'a> {
     pub labels: &'a portolan::BandLabels,
     /// Noise of a reading in dB, per band.
     pub noise_db: Option<&'a [f64]>,
+    /// Where on Earth the grid lies.
+    pub crs: Option<portolan::Crs>,
 }
 
 /// The small arrays of a map, for [`MapWriter`](crate::MapWriter).
@@ -333,5 +344,6 @@ pub fn attribute_arrays<'a>(
     arrays.extend(emitter_arrays(about.grid, &places, &errors, &exponents));
     arrays.extend(unit_arrays(about.scale, about.labels));
     arrays.extend(grid_arrays(about.grid));
+    arrays.extend(crs_array(about.crs));
     arrays
 }

@@ -51,7 +51,8 @@ pub fn read_map_part(
     let made = whole
         .part(rows, cols)
         .and_then(|grid| RadioMap::dense(grid, power, scale)?.with_spread_db(spread));
-    let value = made.map_err(Problem::from).and_then(|map| attach(map, whole, store.as_mut()));
+    let value =
+        made.map_err(Problem::from).and_then(|map| attach(map, whole, store.as_mut(), options));
     Ok(Loaded { value: value.map_err(in_file)?, warnings })
 }
 
@@ -98,6 +99,7 @@ impl Part for RadioMap {
         let spread = self.spread_db().map(|spread| spread.slice(cut).to_owned());
         RadioMap::dense(grid, power, self.scale())?
             .with_labels(self.labels().clone())?
+            .with_crs(self.crs())
             .with_spread_db(spread)?
             .with_noise_db(self.noise_db().map(<[f64]>::to_vec))?
             .with_emitters(self.emitters().to_vec())

@@ -1,6 +1,6 @@
 //! How to read and write: what the caller knows that a file may not say.
 
-use portolan::{InputError, Model, RadioMap, Readings, Scale};
+use portolan::{Crs, InputError, Model, RadioMap, Readings, Scale};
 
 /// The unit of power values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,9 @@ pub struct ReadOptions {
     pub cell_m: Option<f64>,
     /// Where the centre of cell (0, 0) lies; overrides the file's.
     pub origin_m: Option<(f64, f64)>,
+    /// Where on Earth the metres of the file are, or those that its degrees become; overrides the
+    /// file's.
+    pub crs: Option<Crs>,
     /// The array or variable that is the map.
     pub var: Option<String>,
     /// The value in a table that means "not heard".

@@ -7,7 +7,9 @@ use portolan::{Grid, Quantiser, Readings, Scale, Site, Values};
 use crate::error::{Check, Problem, shown};
 use crate::options::{ReadOptions, Unit};
 use crate::store::{ArrayData, NamedArray, Store, matrix, scalar, vector};
-use crate::unit_arrays::{grid, grid_arrays, labels, unit, unit_arrays, value_unit};
+use crate::unit_arrays::{
+    crs, crs_array, grid, grid_arrays, labels, unit, unit_arrays, value_unit,
+};
 
 /// No grid has this many rows or columns.
 const FARTHEST: f64 = (1u64 << 40) as f64;
@@ -53,7 +55,8 @@ pub(crate) fn read(
     let (readings, merged) = Readings::merged(sites, values, scale)?;
     warn_merged(merged, warnings);
     let labels = labels(store, bands)?;
-    let readings = readings.with_grid(grid)?.with_labels(labels)?;
+    let crs = crs(store, options)?;
+    let readings = readings.with_grid(grid)?.with_labels(labels)?.with_crs(crs);
     attach(readings, store, merged == 0, (sensors, bands))
 }
 
@@ -279,5 +282,6 @@ pub(crate) fn arrays(readings: &Readings) -> Vec<NamedArray<'_>> {
     }
     arrays.extend(unit_arrays(readings.scale(), readings.labels()));
     arrays.extend(readings.grid().into_iter().flat_map(grid_arrays));
+    arrays.extend(crs_array(readings.crs()));
     arrays
 }

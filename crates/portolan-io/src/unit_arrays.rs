@@ -1,7 +1,7 @@
 //! What arrays say about units, places and bands, the same for maps and readings.
 
 use ndarray::ArrayD;
-use portolan::{BandLabels, Grid, Scale, Site};
+use portolan::{BandLabels, Crs, Grid, Scale, Site};
 
 use crate::error::{Check, Problem, quoted};
 use crate::named_array::NamedArray;
@@ -101,6 +101,24 @@ pub(crate) fn unit_arrays(scale: Scale, labels: &BandLabels) -> Vec<NamedArray<'
         arrays.push(NamedArray::texts("labels", names));
     }
     arrays
+}
+
+/// Where on Earth the metres of a file are: the caller's word, else the file's.
+pub(crate) fn crs(store: &mut dyn Store, options: &ReadOptions) -> Check<Option<Crs>> {
+    if options.crs.is_some() {
+        return Ok(options.crs);
+    }
+    match store.find_text("crs")?.as_deref() {
+        None => Ok(None),
+        Some([text]) if text.trim().is_empty() => Ok(None),
+        Some([text]) => Ok(Some(text.parse()?)),
+        Some(_) => Err(Problem::new("array 'crs' does not hold one text, such as EPSG:32632")),
+    }
+}
+
+/// The array that says where on Earth the metres are.
+pub(crate) fn crs_array<'a>(crs: Option<Crs>) -> Option<NamedArray<'a>> {
+    crs.map(|crs| NamedArray::text("crs", crs.to_string()))
 }
 
 /// The arrays that say where a grid lies.

@@ -46,6 +46,7 @@
 pub mod adam;
 pub mod advise;
 pub mod bound;
+pub mod crs;
 pub mod decoder;
 pub mod descent;
 pub mod engine;
@@ -76,6 +77,7 @@ pub mod simulate;
 pub mod site;
 pub mod unmix;
 
+pub use crs::Crs;
 pub use error::{EstimateError, InputError};
 pub use estimate::{Context, Emitters, Method};
 pub use findings::{EmitterFinding, Exponent, Occupancy};

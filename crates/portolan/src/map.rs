@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use ndarray::{Array2, Array3, ArrayView3, Axis};
 
+use crate::crs::Crs;
 use crate::error::InputError;
 use crate::findings::Exponent;
 use crate::grid::{Cell, Grid};
@@ -55,6 +56,7 @@ pub struct RadioMap {
     grid: Grid,
     power: Power,
     scale: Scale,
+    crs: Option<Crs>,
     labels: BandLabels,
     spread_db: Option<Array3<f64>>,
     noise_db: Option<Vec<f64>>,
@@ -114,6 +116,7 @@ impl RadioMap {
             grid,
             power,
             scale,
+            crs: None,
             labels: BandLabels::default(),
             spread_db: None,
             noise_db: None,
@@ -209,6 +212,16 @@ impl RadioMap {
     /// The same powers on another scale.
     pub fn with_scale(self, scale: Scale) -> Self {
         Self { scale, ..self }
+    }
+
+    /// Where on Earth the grid lies, where known.
+    pub fn crs(&self) -> Option<Crs> {
+        self.crs
+    }
+
+    /// Says where on Earth the grid lies.
+    pub fn with_crs(self, crs: Option<Crs>) -> Self {
+        Self { crs, ..self }
     }
 
     /// Frequencies and names of the bands.

@@ -7,6 +7,7 @@ mod repeats;
 
 use ndarray::{Array2, Axis};
 
+use crate::crs::Crs;
 use crate::error::InputError;
 use crate::grid::{Cell, Grid, default_grid};
 use crate::labels::BandLabels;
@@ -70,6 +71,7 @@ pub struct Readings {
     sites: Vec<Site>,
     values: Values,
     scale: Scale,
+    crs: Option<Crs>,
     labels: BandLabels,
     grid: Option<Grid>,
     not_heard: Option<NotHeard>,
@@ -149,6 +151,7 @@ impl Readings {
             sites,
             values,
             scale,
+            crs: None,
             labels: BandLabels::default(),
             grid: None,
             not_heard,
@@ -181,6 +184,11 @@ impl Readings {
     /// What powers are measured in.
     pub fn scale(&self) -> Scale {
         self.scale
+    }
+
+    /// Where on Earth the sites lie, where known.
+    pub fn crs(&self) -> Option<Crs> {
+        self.crs
     }
 
     /// Frequencies and names of the bands.
@@ -308,6 +316,7 @@ impl Readings {
         let part = Self::checked(sites, self.values.select(sensors), self.scale)?;
         let pick = |entries: &Array2<f64>| entries.select(Axis(0), sensors);
         Ok(Self {
+            crs: self.crs,
             labels: self.labels.clone(),
             grid: self.grid,
             not_heard: self.not_heard.as_ref().map(|n| NotHeard {
@@ -324,7 +333,7 @@ impl Readings {
     /// The same sensors and bands with other values and nothing known of their noise.
     pub(crate) fn with_values(&self, values: Values) -> Result<Self, InputError> {
         let fresh = Self::checked(self.sites.clone(), values, self.scale)?;
-        Ok(Self { labels: self.labels.clone(), grid: self.grid, ..fresh })
+        Ok(Self { crs: self.crs, labels: self.labels.clone(), grid: self.grid, ..fresh })
     }
 }
 

@@ -148,6 +148,7 @@ pub fn sense(map: &RadioMap, sensing: &Sensing) -> Result<Readings, InputError> 
     };
     let sites = cells.iter().map(|&cell| map.grid().site(cell)).collect();
     Readings::new(sites, values, map.scale())?
+        .with_crs(map.crs())
         .with_grid(Some(map.grid()))?
         .with_labels(map.labels().clone())
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use portolan::simulate::Scenario;
-use portolan::{Emitters, Grid};
+use portolan::{Crs, Emitters, Grid};
 use portolan_io::{ReadOptions, Unit};
 
 use super::parse;
@@ -65,6 +65,9 @@ pub struct ReadArgs {
     /// x,y in metres of the centre of cell 0,0
     #[arg(long, value_name = "X,Y", value_parser = parse::pair, allow_hyphen_values = true)]
     pub origin: Option<(f64, f64)>,
+    /// Where on Earth: EPSG:n, or local:LAT,LON [default: the UTM zone of latitudes and longitudes]
+    #[arg(long, value_name = "CRS", allow_hyphen_values = true)]
+    pub crs: Option<Crs>,
     /// Array or variable of the file that holds the map
     #[arg(long)]
     pub var: Option<String>,
@@ -95,6 +98,7 @@ impl ReadArgs {
             grid: self.grid,
             cell_m: self.cell_m,
             origin_m: self.origin,
+            crs: self.crs,
             var: self.var.clone(),
             not_heard: self.not_heard,
             floor_db: self.floor_db,

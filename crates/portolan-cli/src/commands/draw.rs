@@ -64,7 +64,13 @@ fn by_strips(request: &MapRequest<'_>) -> Result<Vec<String>, Failure> {
     let noise = model.noise_db().map(|all| bands.iter().map(|&b| all[b]).collect::<Vec<f64>>());
     let labels = model.labels().select(bands, model.bands())?;
     let scale: Scale = model.scale();
-    let attributes = MapAttributes { grid, scale, labels: &labels, noise_db: noise.as_deref() };
+    let attributes = MapAttributes {
+        grid,
+        scale,
+        labels: &labels,
+        noise_db: noise.as_deref(),
+        crs: model.crs(),
+    };
     let small = attribute_arrays(&attributes, model.emitters());
     let mut writer = MapWriter::create(output, &layout, &small, force)?;
     let strip = (STRIP / (cols * bands.len()).max(1)).clamp(1, rows);

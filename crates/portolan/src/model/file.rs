@@ -65,6 +65,9 @@ impl Model {
         if let Scale::Relative { .. } = self.scale {
             archive.put_number("offset", offset);
         }
+        if let Some(crs) = self.crs {
+            archive.put_text("crs", [crs.to_string()]);
+        }
         if let Some(freq_hz) = self.labels.freq_hz() {
             archive.put_vector("freq_hz", freq_hz);
         }
@@ -115,6 +118,7 @@ impl Model {
             "relative" => Scale::relative(archive.number("offset")?)?,
             _ => return Err(damaged("unit", "is none of dbm, db and relative").into()),
         };
+        let crs = archive.has("crs").then(|| archive.word("crs")?.parse()).transpose()?;
         let freq_hz = archive.has("freq_hz").then(|| archive.vector("freq_hz")).transpose()?;
         let names = archive.has("labels").then(|| archive.text("labels")).transpose()?;
         let labels = BandLabels::new(freq_hz, names.map(<[String]>::to_vec), bands)?;
@@ -128,6 +132,7 @@ impl Model {
         let kind = archive.word("kind")?;
         Ok(Self {
             scale,
+            crs,
             labels,
             bands,
             grid,

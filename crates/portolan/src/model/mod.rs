@@ -18,6 +18,7 @@ pub use report::{Candidate, Report};
 
 use ndarray::{Array2, Array3};
 
+use crate::crs::Crs;
 use crate::error::{EstimateError, InputError};
 use crate::grid::Grid;
 use crate::labels::BandLabels;
@@ -86,6 +87,7 @@ pub(crate) struct FactoredDrawing {
 /// ```
 pub struct Model {
     scale: Scale,
+    crs: Option<Crs>,
     labels: BandLabels,
     bands: usize,
     grid: Option<Grid>,
@@ -103,6 +105,7 @@ impl Model {
             readings.power().iter().copied().filter(|x| x.is_finite()).fold(0.0, f64::max);
         Self {
             scale: readings.scale(),
+            crs: readings.crs(),
             labels: readings.labels().clone(),
             bands: readings.bands(),
             grid: readings.grid(),
@@ -222,6 +225,7 @@ impl Model {
         let errors = self.emitters.iter().filter_map(|e| e.at_se_m).collect();
         let exponents = self.emitters.iter().filter_map(|e| e.exponent).collect();
         Ok(map
+            .with_crs(self.crs)
             .with_noise_db(noise)?
             .with_emitters(places)
             .with_emitter_se_m(errors)?
@@ -249,6 +253,11 @@ impl Model {
     /// Number of bands.
     pub fn bands(&self) -> usize {
         self.bands
+    }
+
+    /// Where on Earth the sites lie, where known.
+    pub fn crs(&self) -> Option<Crs> {
+        self.crs
     }
 
     /// Frequencies and names of the bands.

@@ -3,6 +3,7 @@
 use ndarray::Array2;
 
 use super::{NotHeard, Readings, Values};
+use crate::crs::Crs;
 use crate::error::InputError;
 use crate::grid::Grid;
 use crate::labels::BandLabels;
@@ -30,6 +31,11 @@ impl Readings {
         let (freq_hz, names) = (labels.freq_hz().map(<[f64]>::to_vec), labels.names());
         self.labels = BandLabels::new(freq_hz, names.map(<[String]>::to_vec), self.bands())?;
         Ok(self)
+    }
+
+    /// Says where on Earth the sites lie.
+    pub fn with_crs(self, crs: Option<Crs>) -> Self {
+        Self { crs, ..self }
     }
 
     /// Attaches the grid of the survey area; sensors need not stand on its cells' centres.

@@ -133,6 +133,7 @@ impl Readings {
         };
         let repeated = self.repeats.is_some() || groups.iter().any(|group| group.len() > 1);
         Ok(Self {
+            crs: self.crs,
             labels: self.labels.clone(),
             grid: self.grid,
             not_heard: self.not_heard.as_ref().map(silent),

@@ -1,0 +1,126 @@
+//! A map that is taken part by part: drawn from a model, read from a file, or held in memory.
+
+use std::ops::Range;
+
+use ndarray::{Array3, s};
+use portolan::{BandLabels, Crs, Grid, RadioMap, Scale, Site};
+
+use crate::error::IoError;
+
+/// What is known of a map before any of it is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapAbout {
+    /// What it is drawn on.
+    pub grid: Grid,
+    /// Where on Earth the grid lies, where known.
+    pub crs: Option<Crs>,
+    /// What powers are measured in.
+    pub scale: Scale,
+    /// Frequencies and names of the bands.
+    pub labels: BandLabels,
+    /// Number of bands.
+    pub bands: usize,
+    /// Whether parts have a spread.
+    pub spread: bool,
+    /// Standard deviation of a reading's own noise in dB, per band.
+    pub noise_db: Option<Vec<f64>>,
+    /// Where the emitters stand; empty where unknown.
+    pub emitters: Vec<Site>,
+}
+
+impl MapAbout {
+    /// dBm, or dB where there is no calibration.
+    pub fn unit(&self) -> &'static str {
+        self.scale.decibels()
+    }
+
+    /// The centre of the raster's column: x, from west to east.
+    pub fn x_m(&self, column: usize) -> f64 {
+        self.grid.site_at([column as f64, 0.0]).x_m
+    }
+
+    /// The centre of the raster's line: y, from north to south.
+    pub fn y_m(&self, line: usize) -> f64 {
+        self.grid.site_at([0.0, (self.grid.cols() - 1 - line) as f64]).y_m
+    }
+}
+
+/// Some cells and bands of a map: rows x columns x bands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Level in dBm or dB; NaN where nothing is known.
+    pub level_db: Array3<f64>,
+    /// Standard deviation of the field in dB.
+    pub spread_db: Option<Array3<f64>>,
+}
+
+impl Part {
+    /// From linear power; no power at all has no level.
+    pub fn from_power(mut power: Array3<f64>, spread_db: Option<Array3<f64>>) -> Self {
+        power.mapv_inplace(|x| if x > 0.0 { 10.0 * x.log10() } else { f64::NAN });
+        Self { level_db: power, spread_db }
+    }
+}
+
+/// A map that gives its parts in any order.
+pub trait MapParts {
+    /// What goes wrong: drawing, reading, or an interrupt.
+    type Error: From<IoError>;
+
+    /// What is known of the whole.
+    fn about(&self) -> &MapAbout;
+
+    /// The cells of some rows and columns of the grid (rows along x), in some bands.
+    fn part(
+        &mut self,
+        rows: Range<usize>,
+        cols: Range<usize>,
+        bands: Range<usize>,
+    ) -> Result<Part, Self::Error>;
+}
+
+/// A map in memory.
+pub struct WholeMap<'a> {
+    map: &'a RadioMap,
+    about: MapAbout,
+}
+
+impl<'a> WholeMap<'a> {
+    /// The parts of a map.
+    pub fn new(map: &'a RadioMap) -> Self {
+        let about = MapAbout {
+            grid: map.grid(),
+            crs: map.crs(),
+            scale: map.scale(),
+            labels: map.labels().clone(),
+            bands: map.bands(),
+            spread: map.spread_db().is_some(),
+            noise_db: map.noise_db().map(<[f64]>::to_vec),
+            emitters: map.emitters().to_vec(),
+        };
+        Self { map, about }
+    }
+}
+
+impl MapParts for WholeMap<'_> {
+    type Error = IoError;
+
+    fn about(&self) -> &MapAbout {
+        &self.about
+    }
+
+    fn part(
+        &mut self,
+        rows: Range<usize>,
+        cols: Range<usize>,
+        bands: Range<usize>,
+    ) -> Result<Part, IoError> {
+        let mut power = Array3::zeros((rows.len(), cols.len(), bands.len()));
+        for (slot, band) in bands.clone().enumerate() {
+            let whole = self.map.band(band);
+            power.slice_mut(s![.., .., slot]).assign(&whole.slice(s![rows.clone(), cols.clone()]));
+        }
+        let spread = self.map.spread_db().map(|all| all.slice(s![rows, cols, bands]).to_owned());
+        Ok(Part::from_power(power, spread))
+    }
+}

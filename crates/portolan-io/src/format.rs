@@ -8,13 +8,14 @@ use portolan::{RadioMap, Readings};
 use crate::error::{Check, Problem, Result};
 #[cfg(feature = "hdf5")]
 use crate::mat73;
-use crate::options::{Content, Loaded, ReadOptions, WriteOptions};
+use crate::options::{Content, Loaded, ReadOptions, SurveyOptions, WriteOptions};
 use crate::output::{check_space, write_file};
 use crate::source::Source;
 use crate::store::Store;
 use crate::table::Table;
 use crate::{
-    mannheim, map_arrays, mat5, mat5_write, model_file, npz, readings_arrays, table_write,
+    mannheim, map_arrays, mat5, mat5_write, model_file, npy_store, npz, readings_arrays, survey,
+    table,
 };
 
 /// A file format.
@@ -30,9 +31,29 @@ pub enum Format {
     Mat73,
     /// Scans of a Wi-Fi survey, line by line, plain or packed; see [`crate::mannheim`].
     Trace,
+    /// Sweeps of rtl_power, hackrf_sweep or soapy_power.
+    Sweep,
+    /// Points with properties.
+    GeoJson,
+    /// One NumPy array.
+    Npy,
 }
 
 impl Format {
+    /// The format of a name, for input that cannot say it.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "npz" => Format::Npz,
+            "csv" | "wigle" => Format::Csv,
+            "mat" => Format::Mat5,
+            "trace" => Format::Trace,
+            "sweep" | "rtl_power" | "hackrf_sweep" | "soapy_power" => Format::Sweep,
+            "geojson" => Format::GeoJson,
+            "npy" => Format::Npy,
+            _ => return None,
+        })
+    }
+
     /// The format that an output's name asks for.
     pub fn of_output(path: impl AsRef<Path>) -> Result<Self> {
         match extension(path.as_ref()).as_str() {
@@ -55,6 +76,9 @@ impl std::fmt::Display for Format {
             Format::Mat5 => "mat v5",
             Format::Mat73 => "mat v7.3",
             Format::Trace => "trace",
+            Format::Sweep => "sweep",
+            Format::GeoJson => "GeoJSON",
+            Format::Npy => "npy",
         })
     }
 }
@@ -88,7 +112,7 @@ pub(crate) enum Want {
 pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<Content>> {
     let path = path.as_ref();
     let mut source = Source::open(path)?;
-    let format = source.format(path);
+    let format = source.format(path, options.format);
     let parsed = format.and_then(|f| parse(f, &mut source, options, Want::Either));
     parsed.map_err(|problem| problem.in_file(path))
 }
@@ -107,7 +131,7 @@ pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<Cont
 pub fn read_map(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<RadioMap>> {
     let path = path.as_ref();
     let mut source = Source::open(path)?;
-    let format = source.format(path);
+    let format = source.format(path, options.format);
     let parsed = format.and_then(|f| parse(f, &mut source, options, Want::Map));
     match parsed.map_err(|problem| problem.in_file(path))? {
         Loaded { value: Content::Map(value), warnings } => Ok(Loaded { value, warnings }),
@@ -132,7 +156,7 @@ pub fn read_map(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<
 pub fn read_readings(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<Readings>> {
     let path = path.as_ref();
     let mut source = Source::open(path)?;
-    let format = source.format(path);
+    let format = source.format(path, options.format);
     let parsed = format.and_then(|f| parse(f, &mut source, options, Want::Readings));
     match parsed.map_err(|problem| problem.in_file(path))? {
         Loaded { value: Content::Readings(value), warnings } => Ok(Loaded { value, warnings }),
@@ -170,9 +194,9 @@ pub fn write_map(path: impl AsRef<Path>, map: &RadioMap, options: &WriteOptions)
             mat5_write::check(&arrays).map_err(|p| p.in_target(path))?;
             write_file(path, options.force, |out| mat5_write::write(&arrays, out))
         }
-        Format::Csv | Format::Trace => {
-            table_write::check_map(map, options.unit).map_err(|p| p.in_target(path))?;
-            write_file(path, options.force, |out| table_write::write_map(map, options.unit, out))
+        _ => {
+            table::write::check_map(map, options.unit).map_err(|p| p.in_target(path))?;
+            write_file(path, options.force, |out| table::write::write_map(map, options.unit, out))
         }
     }
 }
@@ -204,10 +228,10 @@ pub fn write_readings(
             mat5_write::check(&arrays).map_err(|p| p.in_target(path))?;
             write_file(path, options.force, |out| mat5_write::write(&arrays, out))
         }
-        Format::Csv | Format::Trace => {
+        _ => {
             let unit = options.unit;
-            table_write::check_readings(readings, unit).map_err(|p| p.in_target(path))?;
-            write_file(path, options.force, |out| table_write::write_readings(readings, unit, out))
+            table::write::check_readings(readings, unit).map_err(|p| p.in_target(path))?;
+            write_file(path, options.force, |out| table::write::write_readings(readings, unit, out))
         }
     }
 }
@@ -228,7 +252,13 @@ pub(crate) fn detect(path: &Path, bytes: &[u8]) -> Check<Format> {
         return Ok(Format::Npz);
     }
     if bytes.starts_with(b"\x93NUMPY") {
-        return Err(Problem::new("is a bare .npy array, expected .npz: save it by np.savez"));
+        return Ok(Format::Npy);
+    }
+    if survey::is_sweep(bytes) {
+        return Ok(Format::Sweep);
+    }
+    if survey::is_geojson(bytes) && std::str::from_utf8(bytes).is_ok() {
+        return Ok(Format::GeoJson);
     }
     const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
     if [0, 512, 1024, 2048].iter().any(|&at| bytes.get(at..at + 8) == Some(HDF5)) {
@@ -255,8 +285,21 @@ pub(crate) fn parse(
     want: Want,
 ) -> Check<Loaded<Content>> {
     let mut warnings = Vec::new();
-    if format == Format::Csv {
-        let table = Table::read(source.bytes(), options, want == Want::Map, &mut warnings)?;
+    check_survey_options(format, &options.survey)?;
+    if format == Format::Sweep {
+        if want == Want::Map {
+            return Err(Problem::new(READINGS_INSTEAD));
+        }
+        let readings = survey::read_sweeps(source.bytes(), options, &mut warnings)?;
+        return Ok(Loaded { value: Content::Readings(readings), warnings });
+    }
+    if matches!(format, Format::Csv | Format::GeoJson) {
+        let points = match format {
+            Format::GeoJson => Some(survey::table_of_points(source.bytes())?),
+            _ => None,
+        };
+        let bytes = points.as_deref().unwrap_or(source.bytes());
+        let table = Table::read(bytes, options, want == Want::Map, &mut warnings)?;
         let is_map = match want {
             Want::Either => table.is_map(),
             Want::Map => true,
@@ -276,8 +319,39 @@ pub(crate) fn parse(
         return Ok(Loaded { value: Content::Readings(readings), warnings });
     }
     let mut store = source.store(format)?;
-    let value = from_arrays(store.as_mut(), options, want, &mut warnings)?;
+    let mut value = from_arrays(store.as_mut(), options, want, &mut warnings)?;
+    // A bare array is a map; where readings are wanted it is what was measured of one.
+    let asked =
+        want == Want::Readings || (want == Want::Either && options.survey.measured.is_some());
+    if let Content::Map(map) = &value
+        && format == Format::Npy
+        && asked
+    {
+        let mask = options.survey.measured.as_deref();
+        value = Content::Readings(npy_store::measured(map, mask)?);
+    }
     Ok(Loaded { value, warnings })
+}
+
+/// Refuses options that say nothing about a format.
+fn check_survey_options(format: Format, survey: &SurveyOptions) -> Check<()> {
+    let sweep = format == Format::Sweep;
+    let table = matches!(format, Format::Csv | Format::GeoJson);
+    let unfit = [
+        (survey.measured.is_some(), format == Format::Npy, "--measured is for a bare .npy array"),
+        (survey.track.is_some(), sweep, "--track is for sweeps, which know no position"),
+        (survey.band_width_hz.is_some(), sweep, "--band-width is for sweeps"),
+        (survey.band_edges_hz.is_some(), sweep, "--band-edges is for sweeps"),
+        (survey.columns.is_some(), table, "--columns is for tables and points"),
+        (survey.band_by.is_some(), table, "--band-by is for tables with a line for each band"),
+        (survey.clock.is_some(), table || sweep, "--utc-offset is for tables and sweeps"),
+        (survey.min_places.is_some(), table || sweep, "--min-places is for tables and sweeps"),
+        (survey.gather_m.is_some(), table || sweep, "--gather is for tables and sweeps"),
+    ];
+    match unfit.iter().find(|(given, fits, _)| *given && !fits) {
+        Some((.., what)) => Err(Problem::new(format!("is {format}: {what}"))),
+        None => Ok(()),
+    }
 }
 
 /// The arrays of bytes in memory.
@@ -291,7 +365,10 @@ pub(crate) fn open_store<'a>(format: Format, bytes: &'a [u8]) -> Check<Box<dyn S
         Format::Mat73 => Err(Problem::new(
             "is a MATLAB 7.3 file, which this build does not read: save it by save -v7",
         )),
-        Format::Csv | Format::Trace => Err(Problem::new("is a table, expected arrays")),
+        Format::Npy => Ok(Box::new(npy_store::NpyStore::open(bytes)?)),
+        Format::Csv | Format::Trace | Format::Sweep | Format::GeoJson => {
+            Err(Problem::new("is a table, expected arrays"))
+        }
     }
 }
 
@@ -317,7 +394,7 @@ fn from_arrays(
     };
     match (readings, want) {
         (true, Want::Map) => Err(Problem::new(READINGS_INSTEAD)),
-        (false, Want::Readings) => Err(Problem::new(MAP_INSTEAD)),
+        (false, Want::Readings) if !store.is_bare() => Err(Problem::new(MAP_INSTEAD)),
         (true, _) => readings_arrays::read(store, options, warnings).map(Content::Readings),
         (false, _) => map_arrays::read(store, options, warnings).map(Content::Map),
     }

@@ -16,13 +16,11 @@
 //! ```
 
 mod authors;
-mod columns;
 mod error;
 mod format;
 pub mod gis;
 mod large_map;
 mod large_power;
-mod lines;
 pub mod mannheim;
 mod map_arrays;
 mod map_part;
@@ -36,6 +34,7 @@ mod memory;
 mod model_file;
 mod named_array;
 mod npy;
+mod npy_store;
 mod npz;
 mod number;
 mod options;
@@ -49,8 +48,8 @@ mod source;
 mod store;
 mod stored_map;
 mod summary;
+mod survey;
 mod table;
-mod table_write;
 mod unit_arrays;
 mod zip_layout;
 
@@ -62,7 +61,9 @@ pub use map_writer::{Element, MapLayout, MapWriter};
 pub use memory::{available as free_memory, shown_bytes};
 pub use model_file::{read_model, write_model};
 pub use named_array::{ArrayData, NamedArray};
-pub use options::{Content, Loaded, ReadOptions, Unit, WriteOptions};
+pub use options::{
+    BandBy, ColumnNames, Content, Loaded, ReadOptions, Silence, SurveyOptions, Unit, WriteOptions,
+};
 pub use output::{
     abandon_writes, check_output, check_output_is_not_input, free_space, try_abandon_writes,
     write_bytes,
@@ -70,3 +71,4 @@ pub use output::{
 pub use places::{PlaceTable, read_places, write_predictions};
 pub use stored_map::{MapFile, Strips};
 pub use summary::{ArraySummary, FileKind, FileSummary, QuantiserSummary, inspect};
+pub use survey::Clock;

@@ -23,7 +23,7 @@ pub fn read_map_part(
     let path = path.as_ref();
     let in_file = |problem: Problem| problem.in_file(path);
     let mut source = Source::open(path)?;
-    let format = source.format(path).map_err(in_file)?;
+    let format = source.format(path, options.format).map_err(in_file)?;
     let parts = format == Format::Npz && options.var.is_none() && MapFile::open(path).is_ok();
     if !parts {
         let Loaded { value, warnings } = read_map(path, options)?;

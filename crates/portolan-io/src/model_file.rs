@@ -66,7 +66,7 @@ pub fn write_model(path: impl AsRef<Path>, model: &Model, force: bool) -> Result
 pub fn read_model(path: impl AsRef<Path>) -> Result<Model> {
     let path = path.as_ref();
     let mut source = Source::open(path)?;
-    let format = source.format(path);
+    let format = source.format(path, None);
     let read = format.and_then(|format| {
         let mut store = source.store(format)?;
         read(store.as_mut())

@@ -1,6 +1,11 @@
 //! How to read and write: what the caller knows that a file may not say.
 
+use std::path::PathBuf;
+
 use portolan::{Crs, InputError, Model, RadioMap, Readings, Scale};
+
+use crate::format::Format;
+use crate::survey::Clock;
 
 /// The unit of power values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,10 +85,145 @@ pub struct ReadOptions {
     pub crs: Option<Crs>,
     /// The array or variable that is the map.
     pub var: Option<String>,
-    /// The value in a table that means "not heard".
-    pub not_heard: Option<f64>,
+    /// What in a table means "not heard".
+    pub not_heard: Option<Silence>,
     /// The level in dB below which nothing is heard; by default the faintest reading of a band.
     pub floor_db: Option<f64>,
+    /// What the file is, where its bytes and name do not tell.
+    pub format: Option<Format>,
+    /// How the lines of a survey become places and bands.
+    pub survey: SurveyOptions,
+}
+
+/// What means "not heard".
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Silence {
+    /// A value that some receivers write, such as 100 or -110.
+    Code(f64),
+    /// A band that is not listed at a place where others are.
+    Absent,
+}
+
+/// What tells the bands of a survey apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BandBy {
+    /// The address or name of a transmitter.
+    Bssid,
+    /// The name of a network.
+    Ssid,
+    /// The frequency.
+    Frequency,
+    /// The number of a channel.
+    Channel,
+}
+
+impl std::fmt::Display for BandBy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            BandBy::Bssid => "bssid",
+            BandBy::Ssid => "ssid",
+            BandBy::Frequency => "freq",
+            BandBy::Channel => "channel",
+        })
+    }
+}
+
+/// How the lines of a survey become places and bands. The default takes it from the columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SurveyOptions {
+    /// Which column is what.
+    pub columns: Option<ColumnNames>,
+    /// What tells bands apart; by default the transmitter, else the frequency, else the channel.
+    pub band_by: Option<BandBy>,
+    /// Bands heard at fewer places are set aside; by default 5 for transmitters and networks.
+    pub min_places: Option<usize>,
+    /// Readings within squares of this many metres are one place.
+    pub gather_m: Option<f64>,
+    /// Where a receiver without a position was: GPX, or a table with times.
+    pub track: Option<PathBuf>,
+    /// What the receiver's clock shows when it is midnight at Greenwich.
+    pub clock: Option<Clock>,
+    /// Seconds between two fixes of a track beyond which the way between them is not known; by
+    /// default 30.
+    pub track_gap_s: Option<f64>,
+    /// Bins of a sweep are gathered into bands of this many Hz ..
+    pub band_width_hz: Option<f64>,
+    /// .. or into bands between these frequencies in Hz, ascending.
+    pub band_edges_hz: Option<Vec<f64>>,
+    /// An array that says which cells of a bare array were measured.
+    pub measured: Option<PathBuf>,
+}
+
+/// Which column of a table is what.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ColumnNames {
+    /// Metres along x.
+    pub x: Option<String>,
+    /// Metres along y.
+    pub y: Option<String>,
+    /// Degrees north.
+    pub lat: Option<String>,
+    /// Degrees east.
+    pub lon: Option<String>,
+    /// Row of a cell.
+    pub row: Option<String>,
+    /// Column of a cell.
+    pub col: Option<String>,
+    /// When it was read.
+    pub time: Option<String>,
+    /// The level, in a table with a line per band.
+    pub value: Option<String>,
+    /// What tells the bands apart, in such a table.
+    pub band: Option<String>,
+    /// The frequency, in such a table.
+    pub freq: Option<String>,
+    /// The channel, in such a table.
+    pub channel: Option<String>,
+    /// The bands of a table with a column each: a name, or how names begin and a star.
+    pub bands: Option<String>,
+}
+
+impl ColumnNames {
+    /// From `x=NAME,y=NAME,value=NAME,band=NAME`.
+    ///
+    /// ```
+    /// use portolan_io::ColumnNames;
+    /// let names = ColumnNames::parse("x=LONGITUDE,y=LATITUDE,bands=WAP*")?;
+    /// assert_eq!(names.bands.as_deref(), Some("WAP*"));
+    /// assert!(ColumnNames::parse("height=z").is_err());
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn parse(text: &str) -> std::result::Result<Self, String> {
+        let mut names = Self::default();
+        for pair in text.split(',') {
+            let wrong = || {
+                format!(
+                    "'{pair}': expected WHAT=NAME, WHAT being x, y, lat, lon, row, col, time, \
+                     value, band, freq, channel or bands"
+                )
+            };
+            let (what, name) = pair.split_once('=').ok_or_else(wrong)?;
+            let slot = match what.trim() {
+                "x" => &mut names.x,
+                "y" => &mut names.y,
+                "lat" => &mut names.lat,
+                "lon" => &mut names.lon,
+                "row" => &mut names.row,
+                "col" => &mut names.col,
+                "time" => &mut names.time,
+                "value" => &mut names.value,
+                "band" => &mut names.band,
+                "freq" => &mut names.freq,
+                "channel" => &mut names.channel,
+                "bands" => &mut names.bands,
+                _ => return Err(wrong()),
+            };
+            if name.trim().is_empty() || slot.replace(name.trim().to_string()).is_some() {
+                return Err(wrong());
+            }
+        }
+        Ok(names)
+    }
 }
 
 /// How to write. The default refuses to replace a file and picks the rest by content.

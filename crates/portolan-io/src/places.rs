@@ -3,13 +3,15 @@
 use std::io::Write;
 use std::path::Path;
 
-use portolan::{BandLabels, Prediction, Scale, Site};
+use portolan::{BandLabels, Crs, Prediction, Scale, Site};
 
-use crate::error::{Check, Problem, Result, quoted};
-use crate::lines::Lines;
+use crate::error::{Check, Problem, Result};
 use crate::options::Unit;
 use crate::output::write_file;
 use crate::source::Source;
+use crate::table::columns::{Position, position};
+use crate::table::lines::Lines;
+use crate::table::positions::{place, project};
 
 /// Places of a table, with all of its columns.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +24,8 @@ pub struct PlaceTable {
     pub sites: Vec<Site>,
 }
 
-/// Reads a table with the columns x_m and y_m; the others are kept as they are.
+/// Reads a table with the columns x_m and y_m, or lat and lon where the coordinate system of the
+/// model is known; the other columns are kept as they are.
 ///
 /// ```
 /// use portolan::Site;
@@ -30,40 +33,46 @@ pub struct PlaceTable {
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("places.csv");
 /// std::fs::write(&path, "name,x_m,y_m\ndoor,1.5,2\ndesk,4,0\n")?;
-/// let places = read_places(&path)?;
+/// let places = read_places(&path, None)?;
 /// assert_eq!(places.sites[1], Site::new(4.0, 0.0));
 /// assert_eq!(places.lines[0][0], "door");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn read_places(path: impl AsRef<Path>) -> Result<PlaceTable> {
+pub fn read_places(path: impl AsRef<Path>, crs: Option<Crs>) -> Result<PlaceTable> {
     let path = path.as_ref();
     let mut source = Source::open(path)?;
-    source.format(path).map_err(|problem| problem.in_file(path))?;
-    parse(source.bytes()).map_err(|problem| problem.in_file(path))
+    source.format(path, None).map_err(|problem| problem.in_file(path))?;
+    parse(source.bytes(), crs).map_err(|problem| problem.in_file(path))
 }
 
-fn parse(bytes: &[u8]) -> Check<PlaceTable> {
+fn parse(bytes: &[u8], crs: Option<Crs>) -> Check<PlaceTable> {
     let mut lines = Lines::open(bytes)?;
     let header = lines.next()?.ok_or_else(|| Problem::new("line 1: expected a header"))?;
     let names: Vec<String> = header.fields().iter().map(|name| name.trim().to_string()).collect();
-    let find = |wanted: &str| names.iter().position(|name| name.eq_ignore_ascii_case(wanted));
-    let (Some(x), Some(y)) = (find("x_m"), find("y_m")) else {
-        let seen: Vec<String> = names.iter().take(12).map(|name| quoted(name)).collect();
-        let seen = seen.join(", ");
-        return Err(Problem::new(format!("line 1: columns {seen}, expected x_m and y_m")));
+    let (x, y, on_earth) = match position(&header.fields())? {
+        Position::Metres(x, y, _) | Position::Both([_, _, x, y], _) => (x, y, false),
+        Position::Degrees(lat, lon) => (lon, lat, true),
+        Position::Cell(..) => {
+            return Err(Problem::new("line 1: cells, expected x_m and y_m, or lat and lon"));
+        }
     };
+    if on_earth && crs.is_none() {
+        return Err(Problem::new(
+            "holds latitudes and longitudes, but the model has no coordinate system: fit it to \
+             readings with lat and lon, or with --crs",
+        ));
+    }
     lines.columns = names.len();
     let mut places = PlaceTable { header: names, lines: Vec::new(), sites: Vec::new() };
     while let Some(line) = lines.next()? {
-        let at = |column: usize| {
-            let value = line.number(column)?;
-            if value.is_nan() { Err(line.wrong(column, "expected a position")) } else { Ok(value) }
-        };
-        places.sites.push(Site::new(at(x)?, at(y)?));
+        places.sites.push(Site::new(place(&line, x)?, place(&line, y)?));
         places.lines.push(line.fields().iter().map(|field| field.to_string()).collect());
     }
     if places.sites.is_empty() {
         return Err(Problem::new("a header but no places below it"));
+    }
+    if on_earth {
+        project(&mut places.sites, crs)?;
     }
     Ok(places)
 }
@@ -114,14 +123,20 @@ pub fn write_predictions(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gis::earth::Projection;
 
     #[test]
     fn places_keep_their_other_columns() {
-        let found = parse(b"name,y_m,x_m\nhall,2.5,1\n\"a, b\",-3,4e3\n").unwrap();
+        let found = parse(b"name,y_m,x_m\nhall,2.5,1\n\"a, b\",-3,4e3\n", None).unwrap();
         assert_eq!(found.sites, [Site::new(1.0, 2.5), Site::new(4000.0, -3.0)]);
         assert_eq!(found.lines[1][0], "a, b");
         for wrong in ["x_m,z\n1,2\n", "x_m,y_m\n", "x_m,y_m\n1,\n", "x_m,y_m\n1,inf\n", ""] {
-            assert!(parse(wrong.as_bytes()).is_err(), "{wrong}");
+            assert!(parse(wrong.as_bytes(), None).is_err(), "{wrong}");
         }
+        let on_earth = b"lat,lon\n49.5,8.5\n";
+        assert!(parse(on_earth, None).unwrap_err().to_string().contains("coordinate system"));
+        let found = parse(on_earth, Some(Crs::Epsg(32632))).unwrap();
+        let back = Projection::of(Crs::Epsg(32632)).unwrap().inverse(found.sites[0]).unwrap();
+        assert!((back.lat - 49.5).abs() < 1e-9 && (back.lon - 8.5).abs() < 1e-9);
     }
 }

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use crate::error::{Check, IoError, Problem, Result};
 use crate::format::{Format, detect, open_store};
@@ -24,7 +25,11 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// Opens a file; `-` is standard input, read once and kept.
     pub fn open(path: &Path) -> Result<Self> {
+        if path == Path::new("-") {
+            return standard_input().map(|bytes| Source::Memory(bytes.to_vec()));
+        }
         let mut file = open(path)?;
         let regular = file.metadata().is_ok_and(|found| found.is_file());
         let mut first = Vec::new();
@@ -39,7 +44,13 @@ impl Source {
         }
     }
 
-    pub fn format(&mut self, path: &Path) -> Check<Format> {
+    /// The format that the caller asks for, else the one that the bytes and the name tell.
+    pub fn format(&mut self, path: &Path, asked: Option<Format>) -> Check<Format> {
+        match (&self, asked) {
+            // A caller who says "mat" does not know the version.
+            (Source::Memory(_), Some(Format::Mat5)) | (_, None) => {}
+            (_, Some(asked)) => return Ok(asked),
+        }
         match self {
             Source::Archive(file) => {
                 Ok(if mannheim::is_trace_archive(file) { Format::Trace } else { Format::Npz })
@@ -82,6 +93,18 @@ impl Source {
             _ => open_store(format, self.bytes()),
         }
     }
+}
+
+/// What stands on standard input.
+fn standard_input() -> Result<&'static [u8]> {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    if let Some(bytes) = BYTES.get() {
+        return Ok(bytes);
+    }
+    let mut bytes = Vec::new();
+    let failed = |source| IoError::Read { path: "-".into(), source };
+    std::io::stdin().lock().read_to_end(&mut bytes).map_err(failed)?;
+    Ok(BYTES.get_or_init(|| bytes))
 }
 
 fn open(path: &Path) -> Result<File> {

@@ -32,6 +32,11 @@ pub(crate) trait Store {
 
     /// True for NumPy's files, where the authors put the band axis first.
     fn bands_first(&self) -> bool;
+
+    /// True for one array that has no name of its own.
+    fn is_bare(&self) -> bool {
+        false
+    }
 }
 
 impl dyn Store + '_ {

@@ -47,7 +47,7 @@ impl MapFile {
         let path = path.as_ref();
         let in_file = |problem: Problem| problem.in_file(path);
         let mut source = Source::open(path)?;
-        if source.format(path).map_err(in_file)? != Format::Npz {
+        if source.format(path, None).map_err(in_file)? != Format::Npz {
             return Err(in_file(Problem::new("expected a map in .npz, which is read in parts")));
         }
         let npz = Npz::open(source.into_stream()).map_err(in_file)?;

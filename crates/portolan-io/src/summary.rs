@@ -104,10 +104,10 @@ pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<FileSumm
     let path = path.as_ref();
     let in_file = |problem: Problem| problem.in_file(path);
     let mut source = Source::open(path)?;
-    let format = source.format(path).map_err(in_file)?;
+    let format = source.format(path, options.format).map_err(in_file)?;
     let mut arrays = Vec::new();
     let mut known = true;
-    if !matches!(format, Format::Csv | Format::Trace) {
+    if !matches!(format, Format::Csv | Format::Trace | Format::Sweep | Format::GeoJson) {
         let store = source.store(format).map_err(in_file)?;
         known = map_arrays::is_map(store.as_ref(), options)
             || readings_arrays::is_readings(store.as_ref())

@@ -5,7 +5,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use portolan_io::{IoError, MapFile, ReadOptions, Unit, inspect, read, read_map, read_readings};
+use portolan_io::{
+    Clock, IoError, MapFile, ReadOptions, Silence, SurveyOptions, Unit, inspect, read, read_map,
+    read_places, read_readings,
+};
 use proptest::prelude::*;
 
 const SEEDS: [&str; 14] = [
@@ -31,10 +34,86 @@ fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
+/// Surveys as people have them.
+const TEXTS: [(&str, &[u8]); 6] = [
+    ("table.csv", TABLE),
+    (
+        "wigle.csv",
+        b"WigleWifi-1.4,appRelease=1\nMAC,SSID,AuthMode,FirstSeen,Channel,RSSI,CurrentLatitude,\
+          CurrentLongitude,AltitudeMeters,AccuracyMeters,Type\n02:00:00:00:00:01,a,[ESS],\
+          2024-05-01 12:00:00,6,-60,49.1,8.1,100,4,WIFI\n02:00:00:00:00:01,a,[ESS],\
+          2024-05-01 12:00:09,6,-61,49.2,8.2,100,4,WIFI\n",
+    ),
+    ("sweep.csv", SWEEP),
+    ("track.gpx", GPX),
+    (
+        "points.geojson",
+        br#"{"type":"FeatureCollection","features":[{"type":"Feature","geometry":{"type":"Point",
+          "coordinates":[8.1,49.1]},"properties":{"dbm_a":-60}},{"type":"Feature","geometry":{"type":
+          "Point","coordinates":[8.2,49.2]},"properties":{"dbm_a":-61}}]}"#,
+    ),
+    ("bare.npy", b"\x93NUMPY\x01\x00\x36\x00{'descr': '|u1', 'fortran_order': False, 'shape': (2,2)}\n\x01\x02\x03\x04"),
+];
+
+const SWEEP: &[u8] = b"2024-05-01, 12:00:01, 100000000, 102000000, 1000000.00, 10, -60, -61, -61\n\
+                       2024-05-01, 12:00:02, 100000000, 102000000, 1000000.00, 10, -62, -63, -63\n";
+
+const GPX: &[u8] = br#"<?xml version="1.0"?><gpx><trk><trkseg><trkpt lat="49.1" lon="8.1"><time>
+    2024-05-01T12:00:00Z</time></trkpt><trkpt lat="49.1001" lon="8.1"><time>2024-05-01T12:00:05Z</time>
+    </trkpt></trkseg></trk></gpx>"#;
+
+const LAST: usize = SEEDS.len() + TEXTS.len() - 1;
+
 fn seed(index: usize) -> (&'static str, Vec<u8>) {
     match SEEDS.get(index) {
         Some(name) => (name, std::fs::read(data(name)).unwrap()),
-        None => ("table.csv", TABLE.to_vec()),
+        None => {
+            let (name, bytes) = TEXTS[index - SEEDS.len()];
+            (name, bytes.to_vec())
+        }
+    }
+}
+
+/// How a survey is read: `bytes` may stand for the sweep, for its track, or for what was measured.
+fn surveys(folder: &Path, path: &Path, check: impl Fn(Option<IoError>)) {
+    let (sweep, track) = (folder.join("good_sweep.csv"), folder.join("good_track.gpx"));
+    std::fs::write(&sweep, SWEEP).unwrap();
+    std::fs::write(&track, GPX).unwrap();
+    let on = |track: &Path| {
+        let clock = Some(Clock::UTC);
+        let survey = SurveyOptions { track: Some(track.into()), clock, ..Default::default() };
+        ReadOptions { survey, ..ReadOptions::default() }
+    };
+    check(read_readings(path, &on(&track)).err());
+    check(read_readings(&sweep, &on(path)).err());
+    let bare = folder.join("good.npy");
+    std::fs::write(&bare, TEXTS[TEXTS.len() - 1].1).unwrap();
+    let survey = SurveyOptions { measured: Some(path.into()), ..Default::default() };
+    check(read_readings(&bare, &ReadOptions { survey, ..ReadOptions::default() }).err());
+    let survey = SurveyOptions { gather_m: Some(3.0), min_places: Some(1), ..Default::default() };
+    let not_heard = Some(Silence::Absent);
+    let unit = Some(Unit::Dbm);
+    let options = ReadOptions { survey, not_heard, unit, ..ReadOptions::default() };
+    check(read_readings(path, &options).err());
+    check(read_places(path, Some(portolan::Crs::Epsg(32632))).err());
+}
+
+#[test]
+fn the_seeds_themselves_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in TEXTS {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let (track, clock) = (Some(folder.path().join("track.gpx")), Some(Clock::UTC));
+        std::fs::write(folder.path().join("track.gpx"), GPX).unwrap();
+        let survey = match name {
+            "sweep.csv" => SurveyOptions { track, clock, ..Default::default() },
+            "wigle.csv" => SurveyOptions { min_places: Some(1), ..Default::default() },
+            "track.gpx" => continue,
+            _ => SurveyOptions::default(),
+        };
+        let found = read_readings(&path, &ReadOptions { survey, ..ReadOptions::default() });
+        assert!(found.is_ok(), "{name} {found:?}");
     }
 }
 
@@ -58,6 +137,7 @@ fn survive(name: &str, bytes: &[u8]) {
         check(read_readings(&path, &options).err());
         check(inspect(&path, &options).err());
     }
+    surveys(folder.path(), &path, check);
     match MapFile::open(&path) {
         Ok(file) => in_parts(file, check),
         Err(error) => check(Some(error)),
@@ -98,20 +178,25 @@ proptest! {
     }
 
     #[test]
-    fn random_tables(text in "(row|col|x_m|y_m|freq_hz|power|dbm_1GHz|[,;\"\n0-9.e-]){0,60}") {
+    fn random_tables(
+        text in "(row|col|x_m|y_m|lat|lon|time|bssid|channel|rssi_dbm|freq_hz|power|dbm_1GHz|\
+                 [,;\"\n0-9.e-]){0,60}",
+    ) {
         survive("a.csv", text.as_bytes());
         survive("b.csv", format!("row,col,mw_1GHz\n{text}").as_bytes());
+        survive("c.csv", format!("time,lat,lon,bssid,rssi_dbm\n{text}").as_bytes());
+        survive("d.csv", format!("2024-05-01, 12:00:01, 1, 3, 1, {text}").as_bytes());
     }
 
     #[test]
-    fn cut_short(index in 0..=SEEDS.len(), share in 0.0..1.0f64) {
+    fn cut_short(index in 0..=LAST, share in 0.0..1.0f64) {
         let (name, bytes) = seed(index);
         survive(name, &bytes[..(bytes.len() as f64 * share) as usize]);
     }
 
     #[test]
     fn flipped_bits(
-        index in 0..=SEEDS.len(),
+        index in 0..=LAST,
         flips in prop::collection::vec((any::<prop::sample::Index>(), 0u8..8), 1..4),
     ) {
         let (name, mut bytes) = seed(index);
@@ -124,7 +209,7 @@ proptest! {
 
     #[test]
     fn overwritten_words(
-        index in 0..=SEEDS.len(),
+        index in 0..=LAST,
         place in any::<prop::sample::Index>(),
         word in prop::sample::select(vec![0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, u32::MAX - 7]),
     ) {
@@ -280,5 +365,5 @@ fn files_that_are_not_there_or_not_files() {
     assert!(read(folder.path(), &ReadOptions::default()).unwrap_err().is_input());
     assert!(refused("empty.npz", b"").contains("is empty"));
     assert!(refused("a.npz", b"row,col,dbm_1GHz\n").contains("expected an npz archive"));
-    assert!(refused("a.npy", b"\x93NUMPY\x01\x00").contains("np.savez"));
+    assert!(refused("a.npy", b"\x93NUMPY\x01\x00").contains("cut short"));
 }

@@ -1,6 +1,7 @@
 //! Words of the command line.
 
 use portolan::{Cell, Emitters, Region, Site};
+use portolan_io::{BandBy, Format, Silence};
 
 pub fn grid(text: &str) -> Result<(usize, usize), String> {
     let wrong = || format!("'{text}': expected ROWSxCOLS, such as 64x64");
@@ -38,6 +39,39 @@ pub fn emitters(text: &str) -> Result<Emitters, String> {
         _ if text == "auto" => Ok(Emitters::Auto),
         Ok(count) if count > 0 => Ok(Emitters::Count(count)),
         _ => Err(format!("'{text}': expected a whole number above 0, or auto")),
+    }
+}
+
+/// A value that means "not heard", or the word absent.
+pub fn silence(text: &str) -> Result<Silence, String> {
+    match text.parse::<f64>() {
+        _ if text == "absent" => Ok(Silence::Absent),
+        Ok(code) if code.is_finite() => Ok(Silence::Code(code)),
+        _ => Err(format!("'{text}': expected a number or absent")),
+    }
+}
+
+pub fn band_by(text: &str) -> Result<BandBy, String> {
+    let known = [BandBy::Bssid, BandBy::Ssid, BandBy::Frequency, BandBy::Channel];
+    let found = known.into_iter().find(|by| by.to_string() == text);
+    found.ok_or_else(|| format!("'{text}': expected bssid, ssid, freq or channel"))
+}
+
+pub fn format(text: &str) -> Result<Format, String> {
+    let wrong = || format!("'{text}': expected csv, wigle, sweep, geojson, trace, npz, npy or mat");
+    Format::named(text).ok_or_else(wrong)
+}
+
+/// A frequency in Hz, with kHz, MHz or GHz behind it where meant so.
+pub fn frequency(text: &str) -> Result<f64, String> {
+    let lower = text.trim().to_ascii_lowercase();
+    let (number, scale) = [("khz", 1e3), ("mhz", 1e6), ("ghz", 1e9), ("hz", 1.0)]
+        .into_iter()
+        .find_map(|(suffix, scale)| Some((lower.strip_suffix(suffix)?, scale)))
+        .unwrap_or((&lower, 1.0));
+    match number.trim().parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value * scale),
+        _ => Err(format!("'{text}': expected a frequency, such as 200kHz or 2.4e9")),
     }
 }
 

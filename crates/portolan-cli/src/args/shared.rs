@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use portolan::simulate::Scenario;
 use portolan::{Crs, Emitters, Grid};
-use portolan_io::{ReadOptions, Unit};
+use portolan_io::{BandBy, Clock, ColumnNames, Format, ReadOptions, Silence, SurveyOptions, Unit};
 
 use super::parse;
 
@@ -71,12 +71,72 @@ pub struct ReadArgs {
     /// Array or variable of the file that holds the map
     #[arg(long)]
     pub var: Option<String>,
-    /// The value in a table that means "not heard", such as 100 or -110
-    #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
-    pub not_heard: Option<f64>,
+    /// The value in a table that means "not heard", such as 100 or -110, or absent: a band that is
+    /// not listed at a place where others are
+    #[arg(long, value_name = "CODE", value_parser = parse::silence, allow_hyphen_values = true)]
+    pub not_heard: Option<Silence>,
     /// Level in dB below which nothing is heard [default: the faintest reading of each band]
     #[arg(long, value_name = "DB", requires = "not_heard", allow_hyphen_values = true)]
     pub floor_db: Option<f64>,
+    /// What the input is, for standard input (-): csv, wigle, sweep, geojson, trace, npz, npy, mat
+    #[arg(long, value_parser = parse::format)]
+    pub format: Option<Format>,
+    #[command(flatten)]
+    pub survey: SurveyArgs,
+}
+
+/// How the lines of a survey become places and bands.
+#[derive(Args)]
+#[command(next_help_heading = "Surveys")]
+pub struct SurveyArgs {
+    /// Which column is what: x=NAME,y=NAME (or lat, lon), value=NAME,band=NAME (or freq, channel),
+    /// time=NAME, bands=PREFIX* for a column per band
+    #[arg(long, value_name = "WHAT=NAME,..", value_parser = ColumnNames::parse)]
+    pub columns: Option<ColumnNames>,
+    /// What tells bands apart in a table with a line per frame: bssid, ssid, freq or channel
+    #[arg(long, value_name = "WHAT", value_parser = parse::band_by)]
+    pub band_by: Option<BandBy>,
+    /// Set bands aside that were heard at fewer places [default: 5 for transmitters, 1 for frequencies]
+    #[arg(long, value_name = "N")]
+    pub min_places: Option<usize>,
+    /// Readings within squares of so many metres are one place
+    #[arg(long, value_name = "METRES")]
+    pub gather: Option<f64>,
+    /// Where the receiver of a sweep was: GPX, or a table with time and lat,lon or x_m,y_m
+    #[arg(long, value_name = "FILE")]
+    pub track: Option<PathBuf>,
+    /// What clocks without a zone show: +2, +02:00:13 or Europe/Berlin
+    #[arg(long, value_name = "OFFSET|ZONE", value_parser = Clock::parse, allow_hyphen_values = true)]
+    pub utc_offset: Option<Clock>,
+    /// Seconds between two fixes of a track beyond which a place is not known [default: 30]
+    #[arg(long, value_name = "SECONDS", requires = "track")]
+    pub track_gap: Option<f64>,
+    /// Gather the bins of a sweep into bands of this width, such as 200kHz
+    #[arg(long, value_name = "HZ", value_parser = parse::frequency)]
+    pub band_width: Option<f64>,
+    /// Gather the bins of a sweep into bands between these frequencies, such as 88MHz,98MHz,108MHz
+    #[arg(long, value_name = "HZ,HZ,..", value_parser = parse::frequency, value_delimiter = ',')]
+    pub band_edges: Option<Vec<f64>>,
+    /// Which cells of a bare .npy map were measured: a second array, true or 1 where they were
+    #[arg(long, value_name = "NPY")]
+    pub measured: Option<PathBuf>,
+}
+
+impl SurveyArgs {
+    fn options(&self) -> SurveyOptions {
+        SurveyOptions {
+            columns: self.columns.clone(),
+            band_by: self.band_by,
+            min_places: self.min_places,
+            gather_m: self.gather,
+            track: self.track.clone(),
+            clock: self.utc_offset.clone(),
+            track_gap_s: self.track_gap,
+            band_width_hz: self.band_width,
+            band_edges_hz: self.band_edges.clone(),
+            measured: self.measured.clone(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -102,6 +162,8 @@ impl ReadArgs {
             var: self.var.clone(),
             not_heard: self.not_heard,
             floor_db: self.floor_db,
+            format: self.format,
+            survey: self.survey.options(),
         }
     }
 }

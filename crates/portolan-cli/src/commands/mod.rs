@@ -29,7 +29,8 @@ use std::time::Instant;
 use portolan::estimate::{Method, build};
 use portolan::{Context, Model, RadioMap, Readings};
 use portolan_io::{
-    Format, ReadOptions, check_output, check_output_is_not_input, inspect, read_map, read_readings,
+    Format, ReadOptions, SurveyOptions, check_output, check_output_is_not_input, inspect, read_map,
+    read_readings,
 };
 
 use crate::failure::Failure;
@@ -56,13 +57,21 @@ fn warn_about(path: &Path, warnings: &[String]) {
 /// Options for each of several files. `--var` and `--unit` are about the files that need them: one
 /// in Portolan's own names with a unit of its own says everything itself.
 fn options_for(files: &[&Path], options: &ReadOptions) -> Result<Vec<ReadOptions>, Failure> {
-    let own = ReadOptions { var: None, unit: None, ..options.clone() };
+    // What is said about a survey is not about the maps beside it.
+    let survey = match files.len() {
+        1 => options.survey.clone(),
+        _ => SurveyOptions::default(),
+    };
+    let own = ReadOptions { var: None, unit: None, survey: survey.clone(), ..options.clone() };
     if own == *options {
         return Ok(vec![own; files.len()]);
     }
     let chosen: Vec<ReadOptions> = files
         .iter()
         .map(|file| {
+            if *file == Path::new("-") {
+                return options.clone();
+            }
             let summary = inspect(file, &own).ok();
             let has = |name: &str| {
                 summary.iter().flat_map(|summary| &summary.arrays).any(|array| array.name == name)
@@ -72,7 +81,9 @@ fn options_for(files: &[&Path], options: &ReadOptions) -> Result<Vec<ReadOptions
                 has("map") || has("cells") || has("sites") || (has("slf") && has("psd"));
             match (own_names && !named, has("unit") || has("levels")) {
                 (true, true) => own.clone(),
-                (true, false) => ReadOptions { var: None, ..options.clone() },
+                (true, false) => {
+                    ReadOptions { var: None, survey: survey.clone(), ..options.clone() }
+                }
                 (false, _) => options.clone(),
             }
         })

@@ -35,7 +35,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     let start = Instant::now();
     let (asked, notes) = match &args.places {
         Some(path) => {
-            let places = read_places(path)?;
+            let places = read_places(path, model.crs())?;
             let spread = model.gives_spread();
             Needs::of_places(places.sites.len(), bands.len(), spread).check(&args.output)?;
             let found = watched("predicting", |progress| {

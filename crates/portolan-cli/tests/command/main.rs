@@ -13,6 +13,7 @@ mod models;
 mod npz;
 mod out_of_memory;
 mod outputs;
+mod recipes;
 mod reproduce;
 mod same_bytes;
 mod signals;

@@ -149,7 +149,7 @@ fn a_small_table_cannot_claim_a_huge_one() {
     for n in 0..20_000 {
         long.push_str(&format!("{n},0,{},1\n", n + 1));
     }
-    assert!(complaint(&long, &plain()).contains("too few places share a frequency"));
+    assert!(complaint(&long, &plain()).contains("too few places share a band"));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wide.csv");
     std::fs::write(&path, "row,col,mw_1GHz\n0,0,1\n16383,16383,1\n").unwrap();

@@ -1,0 +1,15 @@
+//! Surveys as people make them: logs of frames, sweeps without a position, tracks, points of a
+//! GeoJSON file. All of them become sightings (a level of a band at a place), and sightings become
+//! readings.
+
+mod clock;
+mod points;
+mod sightings;
+mod sweep;
+mod track;
+
+pub use clock::Clock;
+pub(crate) use clock::time_of;
+pub(crate) use points::{is_geojson, table_of_points};
+pub(crate) use sightings::{BandKind, MOST_ENTRIES, Sighting, Sightings, channel_hz, gather};
+pub(crate) use sweep::{is_sweep, read_sweeps};

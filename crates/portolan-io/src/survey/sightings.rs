@@ -1,0 +1,418 @@
+//! Levels of bands at places, one by one, and the readings that they make.
+
+use std::collections::HashMap;
+
+use ndarray::Array2;
+use portolan::{BandLabels, Scale, Site};
+
+use crate::error::{Check, Problem};
+use crate::memory;
+use crate::options::{ReadOptions, Silence};
+use crate::table::Entries;
+
+/// A survey of a few lines must not claim a huge table of places x bands.
+pub(crate) const MOST_ENTRIES: usize = 1 << 24;
+
+/// Transmitters heard at fewer places than this are set aside, unless the caller says otherwise.
+const MIN_PLACES: usize = 5;
+
+/// Bytes of an entry: power, count, and the copy that readings make.
+const BYTES: u64 = 32;
+
+/// What tells bands apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BandKind {
+    Frequency,
+    Channel,
+    Name,
+}
+
+/// A level of a band.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sighting {
+    pub band: u32,
+    /// Linear; NaN where there is none.
+    pub power: f64,
+    /// Listened for and not heard.
+    pub silent: bool,
+    /// Seconds; NaN where unknown.
+    pub time_s: f64,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    place: u32,
+    band: u32,
+    power: f64,
+    silent: bool,
+}
+
+/// Sightings, by place and band.
+pub(crate) struct Sightings {
+    kind: BandKind,
+    names: HashMap<String, u32>,
+    numbers: HashMap<u64, u32>,
+    /// The frequency of each band, where known.
+    freq_hz: Vec<Option<f64>>,
+    places: HashMap<[u64; 2], u32>,
+    sites: Vec<Site>,
+    /// Sum and number of the times at each place.
+    times: Vec<(f64, u32)>,
+    entries: Vec<Entry>,
+}
+
+impl Sightings {
+    pub fn new(kind: BandKind) -> Self {
+        Self {
+            kind,
+            names: HashMap::new(),
+            numbers: HashMap::new(),
+            freq_hz: Vec::new(),
+            places: HashMap::new(),
+            sites: Vec::new(),
+            times: Vec::new(),
+            entries: Vec::new(),
+        }
+    }
+
+    /// The band of a frequency in Hz.
+    pub fn frequency(&mut self, freq_hz: f64) -> u32 {
+        self.number(freq_hz.to_bits(), Some(freq_hz))
+    }
+
+    /// The band of a channel.
+    pub fn channel(&mut self, channel: u32) -> u32 {
+        self.number(u64::from(channel), channel_hz(channel))
+    }
+
+    fn number(&mut self, key: u64, freq_hz: Option<f64>) -> u32 {
+        *self.numbers.entry(key).or_insert_with(|| {
+            self.freq_hz.push(freq_hz);
+            (self.freq_hz.len() - 1) as u32
+        })
+    }
+
+    /// The band of a name.
+    pub fn name(&mut self, name: &str, freq_hz: impl FnOnce() -> Option<f64>) -> Check<u32> {
+        if let Some(band) = self.names.get(name) {
+            return Ok(*band);
+        }
+        let band = self.freq_hz.len() as u32;
+        self.names.insert(name.to_string(), band);
+        self.freq_hz.push(freq_hz());
+        Ok(band)
+    }
+
+    pub fn add(&mut self, site: Site, sighting: Sighting) {
+        let Sighting { band, power, silent, time_s } = sighting;
+        let place = *self.places.entry(bits(site)).or_insert_with(|| {
+            self.sites.push(site);
+            self.times.push((0.0, 0));
+            (self.sites.len() - 1) as u32
+        });
+        if !time_s.is_nan() {
+            let (sum, count) = &mut self.times[place as usize];
+            *sum += time_s;
+            *count += 1;
+        }
+        self.entries.push(Entry { place, band, power, silent });
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Multiplies all frequencies, where all of them are below `most`.
+    pub fn scale_frequencies(&mut self, most: f64, factor: f64) -> bool {
+        let small = self.freq_hz.iter().flatten().all(|f| *f < most);
+        if small {
+            self.freq_hz.iter_mut().flatten().for_each(|f| *f *= factor);
+        }
+        small
+    }
+
+    /// The places as they were given, in order of their first sighting.
+    pub fn take_sites(&mut self) -> Vec<Site> {
+        self.places = HashMap::new();
+        std::mem::take(&mut self.sites)
+    }
+
+    /// Places x bands. `sites` are the places in metres; those that are gathered become one, those
+    /// that lost all of their bands are left out.
+    pub fn gathered(
+        mut self,
+        sites: &mut Vec<Site>,
+        scale: Scale,
+        options: &ReadOptions,
+        warnings: &mut Vec<String>,
+    ) -> Check<(Entries, BandLabels)> {
+        if let Some(size) = options.survey.gather_m {
+            gather(sites, size)?;
+        }
+        self.merge_places(sites);
+        let lines = self.entries.len();
+        // Sorting is stable: repeats stay in the order of the file.
+        self.entries.sort_by_key(|e| (e.place, e.band));
+        let kept = self.kept_bands(options, warnings)?;
+        self.drop_places(sites, &kept);
+        let bands = kept.iter().flatten().count();
+        let labels = self.labels(&kept, bands)?;
+        let shape = (sites.len(), bands);
+        let entries = shape.0.checked_mul(shape.1);
+        let too_sparse = |n: &usize| *n > MOST_ENTRIES.max(lines.saturating_mul(1000)).max(1 << 20);
+        let advice = "gather places by --gather METRES, or set rare bands aside by --min-places N";
+        let entries = entries.filter(|n| !too_sparse(n)).ok_or_else(|| {
+            Problem::new(format!(
+                "{} places and {bands} bands in {lines} lines: too few places share a band; {advice}",
+                shape.0
+            ))
+        })?;
+        let what = format!("a table of {} places x {bands} bands", shape.0);
+        memory::check(&what, (entries as u64).saturating_mul(BYTES), advice)?;
+        let filled = self.fill(shape, &kept, scale);
+        let (power, count, mut silent, repeated) = filled;
+        if repeated > 0 {
+            warnings.push(format!("{repeated} line(s) repeat a place and band: averaged"));
+        }
+        if options.not_heard == Some(Silence::Absent) {
+            let mut marked = 0usize;
+            ndarray::Zip::from(&mut silent).and(&power).for_each(|s, p| {
+                if p.is_nan() && !*s {
+                    *s = true;
+                    marked += 1;
+                }
+            });
+            warnings.push(format!("{marked} band(s) absent where others were heard: not heard"));
+        }
+        let time_s = self.times.iter().any(|(_, n)| *n > 0).then(|| {
+            self.times.iter().map(|(sum, n)| sum / f64::from(*n)).map(plain_nan).collect()
+        });
+        let count = (repeated > 0).then_some(count);
+        Ok((Entries { power, count, silent, spread: None, time_s }, labels))
+    }
+
+    /// One index for every place that differs.
+    fn merge_places(&mut self, sites: &mut Vec<Site>) {
+        let mut index: HashMap<[u64; 2], u32> = HashMap::with_capacity(sites.len());
+        let (mut merged, mut times): (Vec<Site>, Vec<(f64, u32)>) = (Vec::new(), Vec::new());
+        let slot: Vec<u32> = sites
+            .iter()
+            .zip(&self.times)
+            .map(|(site, (sum, count))| {
+                let place = *index.entry(bits(*site)).or_insert_with(|| {
+                    merged.push(*site);
+                    times.push((0.0, 0));
+                    (merged.len() - 1) as u32
+                });
+                times[place as usize].0 += sum;
+                times[place as usize].1 += count;
+                place
+            })
+            .collect();
+        self.entries.iter_mut().for_each(|e| e.place = slot[e.place as usize]);
+        (*sites, self.times) = (merged, times);
+    }
+
+    /// The number of each band among those that are kept, in order of frequency, channel or name.
+    fn kept_bands(
+        &self,
+        options: &ReadOptions,
+        warnings: &mut Vec<String>,
+    ) -> Check<Vec<Option<u32>>> {
+        let mut places = vec![0usize; self.freq_hz.len()];
+        let mut last = vec![u32::MAX; self.freq_hz.len()];
+        for entry in self.entries.iter().filter(|e| !e.power.is_nan()) {
+            let band = entry.band as usize;
+            if last[band] != entry.place {
+                (places[band], last[band]) = (places[band] + 1, entry.place);
+            }
+        }
+        let usual = if self.kind == BandKind::Name { MIN_PLACES } else { 1 };
+        let least = options.survey.min_places.unwrap_or(usual).max(1);
+        let rare = places.iter().filter(|n| **n < least).count();
+        if rare > 0 {
+            let all = places.len();
+            warnings.push(match least {
+                1 => format!("{rare} of {all} bands were heard nowhere: left out"),
+                _ => format!("{rare} of {all} bands heard at fewer than {least} places: set aside"),
+            });
+        }
+        if rare == places.len() {
+            return Err(Problem::new(format!(
+                "no band was heard at {least} places or more: say fewer by --min-places"
+            )));
+        }
+        let mut order: Vec<u32> =
+            (0..places.len() as u32).filter(|b| places[*b as usize] >= least).collect();
+        match self.kind {
+            BandKind::Frequency => order.sort_by(|a, b| {
+                let freq = |band: &u32| self.freq_hz[*band as usize].unwrap_or(0.0);
+                freq(a).total_cmp(&freq(b))
+            }),
+            BandKind::Channel => {
+                let numbers: HashMap<u32, u64> =
+                    self.numbers.iter().map(|(n, b)| (*b, *n)).collect();
+                order.sort_by_key(|band| numbers[band]);
+            }
+            BandKind::Name => {
+                let names = self.names_by_band();
+                order.sort_by(|a, b| names[a].cmp(names[b]));
+            }
+        }
+        let mut kept = vec![None; places.len()];
+        for (number, band) in order.into_iter().enumerate() {
+            kept[band as usize] = Some(number as u32);
+        }
+        Ok(kept)
+    }
+
+    fn names_by_band(&self) -> HashMap<u32, &str> {
+        self.names.iter().map(|(name, band)| (*band, name.as_str())).collect()
+    }
+
+    /// Leaves out places that have none of the kept bands.
+    fn drop_places(&mut self, sites: &mut Vec<Site>, kept: &[Option<u32>]) {
+        self.entries.retain(|e| kept[e.band as usize].is_some());
+        let mut used = vec![false; sites.len()];
+        self.entries.iter().for_each(|e| used[e.place as usize] = true);
+        let mut slot = vec![0u32; sites.len()];
+        let mut next = 0;
+        for (slot, used) in slot.iter_mut().zip(&used) {
+            *slot = next;
+            next += u32::from(*used);
+        }
+        self.entries.iter_mut().for_each(|e| e.place = slot[e.place as usize]);
+        let mut keep = used.iter();
+        sites.retain(|_| *keep.next().unwrap_or(&false));
+        let mut keep = used.iter();
+        self.times.retain(|_| *keep.next().unwrap_or(&false));
+    }
+
+    fn labels(&self, kept: &[Option<u32>], bands: usize) -> Check<BandLabels> {
+        let mut freq_hz = vec![None; bands];
+        for (band, number) in kept.iter().enumerate() {
+            if let Some(number) = number {
+                freq_hz[*number as usize] = self.freq_hz[band];
+            }
+        }
+        let freq_hz: Option<Vec<f64>> = freq_hz.into_iter().collect();
+        let named = |of: &mut dyn Iterator<Item = (u32, String)>| {
+            let mut names = vec![String::new(); bands];
+            for (band, name) in of {
+                if let Some(number) = kept[band as usize] {
+                    names[number as usize] = name;
+                }
+            }
+            names
+        };
+        let clean = |name: &str| name.chars().filter(|c| !c.is_control()).collect::<String>();
+        let names = match self.kind {
+            BandKind::Frequency => None,
+            BandKind::Channel => {
+                Some(named(&mut self.numbers.iter().map(|(n, b)| (*b, format!("channel {n}")))))
+            }
+            BandKind::Name => Some(named(&mut self.names.iter().map(|(n, b)| (*b, clean(n))))),
+        };
+        Ok(BandLabels::new(freq_hz, names, bands)?)
+    }
+
+    /// Power, how often it was read, what was not heard, and the number of repeats.
+    #[expect(clippy::type_complexity)]
+    fn fill(
+        &self,
+        shape: (usize, usize),
+        kept: &[Option<u32>],
+        scale: Scale,
+    ) -> (Array2<f64>, Array2<f64>, Array2<bool>, usize) {
+        let mut power = Array2::from_elem(shape, f64::NAN);
+        let mut count = Array2::from_elem(shape, 1.0);
+        let mut silent = Array2::from_elem(shape, false);
+        let mut repeated = 0;
+        for group in self.entries.chunk_by(|a, b| (a.place, a.band) == (b.place, b.band)) {
+            let Some(band) = kept[group[0].band as usize] else { continue };
+            let at = [group[0].place as usize, band as usize];
+            // Where the scale has no zero, a power of zero was not heard.
+            let heard = |e: &&Entry| !e.power.is_nan() && (e.power > 0.0 || scale.has_zero());
+            let (mut sum, mut number, mut only) = (0.0, 0usize, f64::NAN);
+            for entry in group.iter().filter(heard) {
+                sum += if scale.has_zero() { entry.power } else { entry.power.ln() };
+                (number, only) = (number + 1, entry.power);
+            }
+            repeated += number.saturating_sub(1);
+            count[at] = number.max(1) as f64;
+            power[at] = match number {
+                0 if group.iter().any(|e| e.power == 0.0) => 0.0,
+                0 => f64::NAN,
+                // One reading stays what it is, to the last bit.
+                1 => only,
+                _ if scale.has_zero() => sum / number as f64,
+                _ => (sum / number as f64).exp(),
+            };
+            // Heard once is heard.
+            silent[at] = number == 0 && group.iter().any(|e| e.silent);
+        }
+        (power, count, silent, repeated)
+    }
+}
+
+/// Moves places within one square of `size` metres to their mean.
+pub(crate) fn gather(sites: &mut [Site], size: f64) -> Check<()> {
+    if !(size.is_finite() && size > 0.0) {
+        return Err(Problem::new(format!("--gather {size}: expected a positive number of metres")));
+    }
+    let key = |site: &Site| [(site.x_m / size).floor() as i64, (site.y_m / size).floor() as i64];
+    let mut sums: HashMap<[i64; 2], (Site, f64, f64, f64)> = HashMap::new();
+    for site in sites.iter() {
+        let (first, x, y, n) = sums.entry(key(site)).or_insert((*site, 0.0, 0.0, 0.0));
+        // Relative to the first: coordinates may be millions of metres.
+        (*x, *y, *n) = (*x + site.x_m - first.x_m, *y + site.y_m - first.y_m, *n + 1.0);
+    }
+    for site in sites.iter_mut() {
+        let (first, x, y, n) = sums[&key(site)];
+        *site = Site::new(first.x_m + x / n, first.y_m + y / n);
+    }
+    Ok(())
+}
+
+/// The centre of a Wi-Fi channel in the bands of 2.4 and 5 GHz.
+pub(crate) fn channel_hz(channel: u32) -> Option<f64> {
+    match channel {
+        1..=13 => Some(2.407e9 + 5e6 * f64::from(channel)),
+        14 => Some(2.484e9),
+        32..=177 => Some(5e9 + 5e6 * f64::from(channel)),
+        _ => None,
+    }
+}
+
+/// Equal places have equal bits: -0 is 0.
+fn bits(site: Site) -> [u64; 2] {
+    [(site.x_m + 0.0).to_bits(), (site.y_m + 0.0).to_bits()]
+}
+
+/// A NaN of 0 / 0 has a sign that depends on the processor.
+fn plain_nan(value: f64) -> f64 {
+    if value.is_nan() { f64::NAN } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_in_one_square_become_their_mean() {
+        let far = 5e6;
+        let mut sites = [(0.1, 0.2), (0.3, 0.6), (2.5, 0.0)].map(|(x, y)| Site::new(far + x, y));
+        gather(&mut sites, 1.0).unwrap();
+        assert!(sites[0] == sites[1] && sites[0].distance_m(Site::new(far + 0.2, 0.4)) < 1e-8);
+        assert_eq!(sites[2], Site::new(far + 2.5, 0.0));
+        assert!(gather(&mut sites, 0.0).is_err());
+    }
+
+    #[test]
+    fn channels_have_frequencies() {
+        let known = [1, 6, 14, 36, 165, 200].map(channel_hz);
+        let expected =
+            [Some(2.412e9), Some(2.437e9), Some(2.484e9), Some(5.18e9), Some(5.825e9), None];
+        assert_eq!(known, expected);
+    }
+}

@@ -1,0 +1,534 @@
+//! The header of a table: which columns are positions, times and bands, at what frequency and in
+//! what unit.
+
+use crate::error::{Check, Problem, quoted, shown};
+use crate::options::{BandBy, ColumnNames, Unit};
+
+/// Where a sensor stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Position {
+    /// Columns that hold row and col.
+    Cell(usize, usize),
+    /// Columns that hold x and y in metres, and latitude and longitude where they stand beside.
+    Metres(usize, usize, Option<(usize, usize)>),
+    /// Columns that hold row, col, x_m and y_m: the cells of a map; and latitude and longitude.
+    Both([usize; 4], Option<(usize, usize)>),
+    /// Columns that hold latitude and longitude.
+    Degrees(usize, usize),
+}
+
+/// A column of values.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Band {
+    pub column: usize,
+    pub freq_hz: Option<f64>,
+    /// Its name, where that is neither a frequency nor a number.
+    pub label: Option<String>,
+    pub unit: Unit,
+    /// The column with its spread, in a map.
+    pub spread: Option<usize>,
+}
+
+/// A column of frequencies; without a scale its numbers tell whether they are Hz or MHz.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct FrequencyColumn {
+    pub column: usize,
+    pub scale: Option<f64>,
+}
+
+/// What tells the bands of a long table apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum BandColumn {
+    Frequency(FrequencyColumn),
+    Channel(usize),
+    Name(usize),
+}
+
+/// The columns of a table with a line per sensor and band.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LongColumns {
+    pub band: BandColumn,
+    /// What else is known of a named band.
+    pub freq: Option<FrequencyColumn>,
+    pub channel: Option<usize>,
+    pub value: usize,
+    pub unit: Unit,
+}
+
+/// What the columns of a table mean.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TableLayout {
+    pub position: Position,
+    pub time: Option<usize>,
+    pub shape: TableShape,
+    /// Columns that are not used.
+    pub unused: Vec<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum TableShape {
+    /// A line per sensor, a column per band.
+    Wide(Vec<Band>),
+    /// A line per sensor and band.
+    Long(LongColumns),
+}
+
+/// What the caller says about the columns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told<'a> {
+    pub unit: Option<Unit>,
+    pub names: Option<&'a ColumnNames>,
+    pub band_by: Option<BandBy>,
+}
+
+/// Hz per unit of a frequency, by the suffix of its name.
+const SCALES: [(&str, f64); 4] = [("khz", 1e3), ("mhz", 1e6), ("ghz", 1e9), ("hz", 1.0)];
+
+/// The words for a unit in a column's name.
+const UNITS: [(&str, Unit); 5] = [
+    ("dbm", Unit::Dbm),
+    ("mw", Unit::Linear),
+    ("linear", Unit::Linear),
+    ("db", Unit::Db),
+    ("relative", Unit::Relative),
+];
+
+/// How the columns begin that hold the spread of a map's bands.
+const SPREAD: &str = "spread_db_";
+const READING_SPREAD: &str = "reading_spread_db_";
+
+/// What a column is for, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    X,
+    Y,
+    Lat,
+    Lon,
+    Row,
+    Col,
+    Time,
+    Transmitter,
+    Network,
+    Channel,
+    Frequency,
+    Value,
+}
+
+impl Role {
+    /// The names by which people call it, the usual first.
+    const NAMES: [(Role, &'static [&'static str]); 12] = [
+        (Role::X, &["x_m", "x", "easting", "east", "x_meters", "x_metres", "pos_x", "utm_e"]),
+        (Role::Y, &["y_m", "y", "northing", "north", "y_meters", "y_metres", "pos_y", "utm_n"]),
+        (Role::Lat, &["lat", "latitude", "currentlatitude", "gps_lat", "lat_deg", "latitude_deg"]),
+        (Role::Lon, &["lon", "lng", "long", "longitude", "currentlongitude", "gps_lon", "lon_deg"]),
+        (Role::Row, &["row"]),
+        (Role::Col, &["col", "column"]),
+        (
+            Role::Time,
+            &[
+                "time",
+                "timestamp",
+                "time_s",
+                "datetime",
+                "date_time",
+                "firstseen",
+                "time_utc",
+                "utc",
+            ],
+        ),
+        (
+            Role::Transmitter,
+            &["bssid", "mac", "mac_address", "transmitter", "tx", "cell_id", "cellid", "pci", "ap"],
+        ),
+        (Role::Network, &["ssid", "essid", "network"]),
+        (Role::Channel, &["channel", "chan", "ch"]),
+        (Role::Frequency, &["freq", "frequency", "frequencies"]),
+        (
+            Role::Value,
+            &["power", "rssi", "level", "signal", "rss", "signal_strength", "rsrp", "value", "dbm"],
+        ),
+    ];
+
+    fn of(name: &str) -> Option<Self> {
+        let bare = split_unit(name).0;
+        let known = |of: &str| Self::NAMES.iter().find(|(_, names)| names.contains(&of));
+        match known(name).or_else(|| known(bare).filter(|(role, _)| *role == Role::Value)) {
+            Some((role, _)) => Some(*role),
+            None => frequency_column(name).map(|_| Role::Frequency),
+        }
+    }
+}
+
+/// What a header says.
+pub(crate) fn layout(
+    header: &[&str],
+    told: Told<'_>,
+    warnings: &mut Vec<String>,
+) -> Check<TableLayout> {
+    let names: Vec<String> = header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
+    let header = Header { written: header, names, told };
+    let roles = header.roles()?;
+    let position = header.position(&roles)?;
+    if let Some(column) =
+        (1..header.names.len()).find(|&c| header.names[..c].contains(&header.names[c]))
+    {
+        return Err(header.wrong(column, "a second column of that name"));
+    }
+    let time = roles.get(Role::Time);
+    if let Some(columns) = header.long(&roles)? {
+        let used = |c: &usize| roles.0.iter().any(|(_, column)| column == c);
+        let unused = (0..header.names.len()).filter(|c| !used(c)).collect();
+        return Ok(TableLayout { position, time, shape: TableShape::Long(columns), unused });
+    }
+    let (bands, unused) = header.wide(&roles, warnings)?;
+    Ok(TableLayout { position, time, shape: TableShape::Wide(bands), unused })
+}
+
+/// Which column has which role.
+struct Roles(Vec<(Role, usize)>);
+
+impl Roles {
+    fn get(&self, role: Role) -> Option<usize> {
+        self.0.iter().find(|(known, _)| *known == role).map(|(_, column)| *column)
+    }
+}
+
+struct Header<'a> {
+    written: &'a [&'a str],
+    names: Vec<String>,
+    told: Told<'a>,
+}
+
+impl Header<'_> {
+    /// A problem with the header as a whole: what was seen and what was wanted.
+    fn lacks(&self, what: &str) -> Problem {
+        Problem::new(format!("line 1: {what}; {}", self.seen()))
+    }
+
+    fn seen(&self) -> String {
+        const MOST: usize = 8;
+        let mut seen: Vec<String> = self.written.iter().take(MOST).map(|n| quoted(n)).collect();
+        if self.written.len() > MOST {
+            seen.push(format!("and {} more", self.written.len() - MOST));
+        }
+        format!("columns seen: {}", seen.join(", "))
+    }
+
+    fn wrong(&self, column: usize, what: &str) -> Problem {
+        let name = quoted(self.written[column]);
+        let seen = self.seen();
+        Problem::new(format!("line 1, column {} {name}: {what}; {seen}", column + 1))
+    }
+
+    fn roles(&self) -> Check<Roles> {
+        let mut roles: Vec<(Role, usize)> = Vec::new();
+        let mut named = |role: Role, name: &str| -> Check<()> {
+            let name = name.trim().to_ascii_lowercase();
+            let found = self.names.iter().position(|n| *n == name);
+            let column = found.ok_or_else(|| {
+                self.lacks(&format!("--columns names {}, which is not there", quoted(&name)))
+            })?;
+            roles.push((role, column));
+            Ok(())
+        };
+        if let Some(told) = self.told.names {
+            let given = [
+                (Role::X, &told.x),
+                (Role::Y, &told.y),
+                (Role::Lat, &told.lat),
+                (Role::Lon, &told.lon),
+                (Role::Row, &told.row),
+                (Role::Col, &told.col),
+                (Role::Time, &told.time),
+                (Role::Frequency, &told.freq),
+                (Role::Channel, &told.channel),
+                (Role::Value, &told.value),
+            ];
+            for (role, name) in given {
+                if let Some(name) = name {
+                    named(role, name)?;
+                }
+            }
+            if let Some(name) = &told.band {
+                let role = Role::of(&name.trim().to_ascii_lowercase());
+                named(role.filter(|r| r.is_band()).unwrap_or(Role::Transmitter), name)?;
+            }
+        }
+        for (column, name) in self.names.iter().enumerate() {
+            let Some(role) = Role::of(name) else { continue };
+            if roles.iter().any(|(_, taken)| *taken == column) || self.is_told(role) {
+                continue;
+            }
+            match roles.iter().find(|(known, _)| *known == role) {
+                Some((_, other)) => {
+                    let other = quoted(self.written[*other]);
+                    return Err(self.wrong(
+                        column,
+                        &format!("says the same as {other}: choose one by --columns"),
+                    ));
+                }
+                None => roles.push((role, column)),
+            }
+        }
+        Ok(Roles(roles))
+    }
+
+    /// Whether the caller's columns say all about a role: a position in one way rules out others.
+    fn is_told(&self, role: Role) -> bool {
+        let Some(told) = self.told.names else { return false };
+        let positioned = [&told.x, &told.y, &told.lat, &told.lon, &told.row, &told.col]
+            .iter()
+            .any(|name| name.is_some());
+        match role {
+            Role::X | Role::Y | Role::Lat | Role::Lon | Role::Row | Role::Col => positioned,
+            Role::Value => told.value.is_some() || told.bands.is_some(),
+            Role::Transmitter | Role::Network => told.band.is_some() || told.bands.is_some(),
+            Role::Channel => told.channel.is_some() || told.bands.is_some(),
+            Role::Frequency => told.freq.is_some() || told.bands.is_some(),
+            Role::Time => told.time.is_some(),
+        }
+    }
+
+    fn position(&self, roles: &Roles) -> Check<Position> {
+        let pair = |a: Role, b: Role| (roles.get(a), roles.get(b));
+        let metres = pair(Role::X, Role::Y);
+        let cells = pair(Role::Row, Role::Col);
+        let degrees = match pair(Role::Lat, Role::Lon) {
+            (Some(lat), Some(lon)) => Some((lat, lon)),
+            _ => None,
+        };
+        match (cells, metres, degrees) {
+            ((Some(row), Some(col)), (None, None), None) => Ok(Position::Cell(row, col)),
+            ((None, None), (Some(x), Some(y)), beside) => Ok(Position::Metres(x, y, beside)),
+            ((Some(row), Some(col)), (Some(x), Some(y)), beside) => {
+                Ok(Position::Both([row, col, x, y], beside))
+            }
+            ((None, None), (None, None), Some((lat, lon))) => Ok(Position::Degrees(lat, lon)),
+            _ => Err(self.lacks(
+                "expected a header that says where: x_m,y_m, lat,lon or row,col (one pair of them), or \
+                 --columns x=NAME,y=NAME",
+            )),
+        }
+    }
+
+    /// The columns of a long table, where it is one.
+    fn long(&self, roles: &Roles) -> Check<Option<LongColumns>> {
+        if self.told.names.is_some_and(|told| told.bands.is_some()) {
+            return Ok(None);
+        }
+        let freq = roles
+            .get(Role::Frequency)
+            .map(|column| FrequencyColumn { column, scale: frequency_column(&self.names[column]) });
+        let channel = roles.get(Role::Channel);
+        let name = roles.get(Role::Transmitter).map(BandColumn::Name);
+        let network = roles.get(Role::Network).map(BandColumn::Name);
+        let by_channel = channel.map(BandColumn::Channel);
+        let by_frequency = freq.map(BandColumn::Frequency);
+        let band = match self.told.band_by {
+            None => name.or(by_frequency).or(by_channel).or(network),
+            Some(by) => {
+                let band = match by {
+                    BandBy::Bssid => name,
+                    BandBy::Ssid => network,
+                    BandBy::Frequency => by_frequency,
+                    BandBy::Channel => by_channel,
+                };
+                let missing = || {
+                    self.lacks(&format!(
+                        "--band-by {by}, but no column of that kind: wanted is bssid, ssid, freq \
+                         or channel, or --columns band=NAME"
+                    ))
+                };
+                Some(band.ok_or_else(missing)?)
+            }
+        };
+        let Some(band) = band else { return Ok(None) };
+        let Some(value) = roles.get(Role::Value) else {
+            return Err(self.lacks(
+                "a line for each band but no column of values: wanted is power_dbm, rssi_dbm or \
+                 level (with --unit), or --columns value=NAME",
+            ));
+        };
+        let unit = self.unit(value, split_unit(&self.names[value]).1)?;
+        Ok(Some(LongColumns { band, freq, channel, value, unit }))
+    }
+
+    /// The bands of a wide table, and the columns that nobody uses.
+    fn wide(&self, roles: &Roles, warnings: &mut Vec<String>) -> Check<(Vec<Band>, Vec<usize>)> {
+        let names = &self.names;
+        let placed = |c: usize| {
+            roles.0.iter().any(|(role, column)| *column == c && !matches!(role, Role::Value))
+        };
+        let told = self.told.names.and_then(|told| told.bands.as_deref());
+        let spreads: Vec<usize> =
+            (0..names.len()).filter(|c| names[*c].starts_with(SPREAD)).collect();
+        let extra = |c: usize| spreads.contains(&c) || names[c].starts_with(READING_SPREAD);
+        let rest: Vec<usize> = (0..names.len()).filter(|c| !placed(*c) && !extra(*c)).collect();
+        let (mut bands, mut unused) = (Vec::with_capacity(rest.len()), Vec::new());
+        for column in rest {
+            match told {
+                Some(pattern) if !matches(&names[column], &pattern.to_ascii_lowercase()) => {
+                    unused.push(column);
+                }
+                _ => bands.push(self.band(column, told.is_some(), warnings)?),
+            }
+        }
+        for &column in &spreads {
+            let of = names[column].strip_prefix(SPREAD).unwrap_or_default();
+            let band =
+                bands.iter_mut().find(|band: &&mut Band| split_unit(&names[band.column]).0 == of);
+            match band {
+                Some(band) => band.spread = Some(column),
+                None => return Err(self.wrong(column, "there is no such band")),
+            }
+        }
+        let Some(first) = bands.first() else {
+            return Err(self.lacks(match told {
+                Some(_) => "no column is named as --columns bands= says",
+                None => {
+                    "no band columns: wanted are names such as dbm_2412MHz, or one column of \
+                         values and one of bands"
+                }
+            }));
+        };
+        let has_freq = first.freq_hz.is_some();
+        if let Some(odd) = bands.iter().find(|band| band.freq_hz.is_some() != has_freq) {
+            let what = "expected a frequency in the name of every band or of none";
+            return Err(self.wrong(odd.column, what));
+        }
+        // A name for one band is a name for all.
+        if bands.iter().any(|band| band.label.is_some()) && bands.iter().any(|b| b.label.is_none())
+        {
+            for band in &mut bands {
+                let written = self.written[band.column].trim();
+                band.label.get_or_insert_with(|| written.to_string());
+            }
+        }
+        Ok((bands, unused))
+    }
+
+    fn band(&self, column: usize, told: bool, warnings: &mut Vec<String>) -> Check<Band> {
+        let (written, name) = (self.written[column], &self.names[column]);
+        let (bare, named) = split_unit(name);
+        let mut label = None;
+        let expected = "not a band: wanted are names such as 2412MHz, dbm_2412MHz or 2.412e9; \
+                        choose the bands by --columns bands=PREFIX*";
+        let freq_hz = match frequency(bare) {
+            Some((freq_hz, spelled_out)) => {
+                if !spelled_out && freq_hz < 1e5 {
+                    let name = quoted(written);
+                    warnings.push(format!(
+                        "column {name} is read as {} Hz: add MHz or GHz if meant so",
+                        shown(freq_hz)
+                    ));
+                }
+                Some(freq_hz)
+            }
+            None if is_numbered(bare) => None,
+            // A name that says its unit is a band's, whatever else it says.
+            None if (named.is_some()
+                || told
+                || is_address(bare)
+                || Role::of(name) == Some(Role::Value))
+                && !bare.is_empty() =>
+            {
+                let at = name.find(bare).unwrap_or(0);
+                label = written.trim().get(at..at + bare.len()).map(str::to_string);
+                None
+            }
+            None => return Err(self.wrong(column, expected)),
+        };
+        let unit = self.unit(column, named)?;
+        Ok(Band { column, freq_hz, label, unit, spread: None })
+    }
+
+    /// The unit that a name and the caller agree on.
+    fn unit(&self, column: usize, named: Option<Unit>) -> Check<Unit> {
+        match (named, self.told.unit) {
+            (Some(named), Some(asked)) if named != asked => {
+                Err(self.wrong(column, "its name says another unit than --unit does"))
+            }
+            (named, asked) => named.or(asked).ok_or_else(|| {
+                self.wrong(column, "its unit is not clear: pass --unit dbm or --unit linear")
+            }),
+        }
+    }
+}
+
+impl Role {
+    fn is_band(self) -> bool {
+        matches!(self, Role::Transmitter | Role::Network | Role::Channel | Role::Frequency)
+    }
+}
+
+/// Whether a name is as a pattern says, which may end in a star.
+fn matches(name: &str, pattern: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => name == pattern,
+    }
+}
+
+/// The columns of positions of any table: those of a header that holds nothing else of interest.
+pub(crate) fn position(header: &[&str]) -> Check<Position> {
+    let names = header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
+    let header = Header { written: header, names, told: Told::default() };
+    header.position(&header.roles()?)
+}
+
+/// The column of times of any table.
+pub(crate) fn time(header: &[&str]) -> Option<usize> {
+    header.iter().position(|name| Role::of(&name.trim().to_ascii_lowercase()) == Some(Role::Time))
+}
+
+/// The scale of a column of frequencies: `freq_hz`, `frequency_mhz` and the like.
+fn frequency_column(name: &str) -> Option<f64> {
+    let unit = name.strip_prefix("freq_").or_else(|| name.strip_prefix("frequency_"))?;
+    SCALES.iter().find(|(suffix, _)| *suffix == unit).map(|(_, scale)| *scale)
+}
+
+/// Parts `dbm_2412mhz` or `power_dbm` into the name and the unit.
+fn split_unit(name: &str) -> (&str, Option<Unit>) {
+    for (word, unit) in UNITS {
+        let before = name.strip_prefix(word).and_then(|rest| rest.strip_prefix('_'));
+        let after = || name.strip_suffix(word).and_then(|rest| rest.strip_suffix('_'));
+        if let Some(bare) = before.or_else(after) {
+            return (bare, Some(unit));
+        }
+        if name == word && unit.is_decibels() {
+            return (name, Some(unit));
+        }
+    }
+    (name, None)
+}
+
+/// A frequency in Hz, and whether its unit was spelled out.
+pub(crate) fn frequency(text: &str) -> Option<(f64, bool)> {
+    let (number, scale) = SCALES
+        .iter()
+        .find_map(|(suffix, scale)| Some((text.strip_suffix(suffix)?, Some(*scale))))
+        .unwrap_or((text, None));
+    let number = number.trim_end_matches(['_', ' ']);
+    // Rust would also take "inf" and "nan" for numbers.
+    if !number.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return None;
+    }
+    let freq_hz = number.parse::<f64>().ok()? * scale.unwrap_or(1.0);
+    (freq_hz.is_finite() && freq_hz > 0.0).then_some((freq_hz, scale.is_some()))
+}
+
+/// `band0`, `band_12`: a band whose frequency nobody knows.
+fn is_numbered(text: &str) -> bool {
+    let digits = text.strip_prefix("band").map(|rest| rest.strip_prefix('_').unwrap_or(rest));
+    digits.is_some_and(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// `aa:bb:cc:00:11:22`: the address of a transmitter.
+fn is_address(text: &str) -> bool {
+    let parts: Vec<&str> = text.split([':', '-']).collect();
+    parts.len() == 6
+        && parts.iter().all(|p| p.len() == 2 && p.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+//! Tables in text: readings (or a map, cell by cell) in wide or long form.
+
+pub(crate) mod columns;
+pub(crate) mod lines;
+mod long;
+pub(crate) mod positions;
+mod wide;
+pub(crate) mod write;
+
+use ndarray::{Array2, Array3};
+use portolan::{BandLabels, Cell, Crs, Grid, RadioMap, Readings, Scale, Values};
+
+use crate::error::{Check, Problem, quoted};
+use crate::options::{ReadOptions, Silence, Unit};
+use crate::readings_arrays::warn_merged;
+use crate::survey::{MOST_ENTRIES, gather};
+use columns::{Position, TableLayout, TableShape, Told, layout};
+use lines::{Line, Lines};
+use positions::{Positions, Settled};
+
+/// How the files of the app WiGLE begin, which Kismet writes too. Their levels are in dBm.
+const WIGLE: &[u8] = b"WigleWifi";
+
+/// A table with its places in metres and its values in linear power.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    sites: Vec<portolan::Site>,
+    /// The grid that the table lies on, where it says so or the caller does.
+    grid: Option<Grid>,
+    crs: Option<Crs>,
+    /// The table lists cells with their places and spread, as a map written by this crate.
+    map: bool,
+    entries: Entries,
+    scale: Scale,
+    labels: BandLabels,
+    /// The power below which the caller says that nothing is heard.
+    floor: Option<f64>,
+}
+
+/// Values of a table, lines or sensors x bands.
+#[derive(Clone, Debug)]
+pub(crate) struct Entries {
+    pub power: Array2<f64>,
+    /// How often each was read, in a long table.
+    pub count: Option<Array2<f64>>,
+    /// Marked as "not heard" by the caller's word.
+    pub silent: Array2<bool>,
+    pub spread: Option<Array2<f64>>,
+    /// When each sensor was read, in seconds.
+    pub time_s: Option<Vec<f64>>,
+}
+
+impl Table {
+    pub fn read(
+        bytes: &[u8],
+        options: &ReadOptions,
+        as_map: bool,
+        warnings: &mut Vec<String>,
+    ) -> Check<Self> {
+        if options.var.is_some() {
+            return Err(Problem::new("a table has no variables: leave out --var"));
+        }
+        let mut lines = Lines::open(bytes)?;
+        let wigle = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).starts_with(WIGLE);
+        if wigle {
+            lines.next()?;
+        }
+        let header = lines.next()?.ok_or_else(|| Problem::new("line 1: expected a header"))?;
+        let unit = match (wigle, options.unit) {
+            (true, Some(unit)) if unit != Unit::Dbm => {
+                return Err(Problem::new("the levels of this format are in dBm: leave out --unit"));
+            }
+            (true, _) => Some(Unit::Dbm),
+            (false, unit) => unit,
+        };
+        let survey = &options.survey;
+        let told = Told { unit, names: survey.columns.as_ref(), band_by: survey.band_by };
+        let layout = layout(&header.fields(), told, warnings)?;
+        if !layout.unused.is_empty() && !wigle {
+            let names: Vec<String> =
+                layout.unused.iter().take(8).map(|c| quoted(&header.record[*c])).collect();
+            warnings.push(format!("columns that are not used: {}", names.join(", ")));
+        }
+        let mut positions = Positions::new(layout.position, options, as_map, warnings)?;
+        let is_map = matches!(layout.position, Position::Both(..));
+        lines.columns = header.record.len();
+        let scale = layout.scale()?;
+        let floor = options.floor_db.map(|db| 10f64.powf(db / 10.0));
+        let (settled, entries, labels) = match &layout.shape {
+            TableShape::Wide(bands) => {
+                wide_only(options)?;
+                let time = layout.time;
+                let (sites, entries, labels) =
+                    wide::read(&mut lines, &mut positions, (bands, time), options, warnings)?;
+                let mut settled = positions.settle(sites, warnings)?;
+                if let Some(size) = options.survey.gather_m {
+                    gather(&mut settled.sites, size)?;
+                }
+                (settled, entries, labels)
+            }
+            TableShape::Long(columns) => {
+                let long = long::Long { columns, time: layout.time, scale, wigle };
+                long.read(&mut lines, &mut positions, options, warnings)?
+            }
+        };
+        let Settled { sites, grid, crs } = settled;
+        Ok(Self { sites, grid, crs, map: is_map, entries, scale, labels, floor })
+    }
+
+    /// True where the table was written as a map.
+    pub fn is_map(&self) -> bool {
+        self.map
+    }
+
+    pub fn into_readings(self, warnings: &mut Vec<String>) -> Check<Readings> {
+        let Entries { power, count, silent, time_s, .. } = self.entries;
+        // A band that nobody heard says nothing.
+        let floor: Vec<f64> = power
+            .columns()
+            .into_iter()
+            .map(|band| band.iter().copied().filter(|x| *x > 0.0).fold(f64::INFINITY, f64::min))
+            .collect();
+        let bands = power.ncols();
+        let marked = silent.iter().any(|s| *s);
+        let mut values = power;
+        // Marked entries go through the merging of places as zeros, which mean the same.
+        if marked && !self.scale.has_zero() {
+            ndarray::Zip::from(&mut values).and(&silent).for_each(|x, s| {
+                if *s {
+                    *x = 0.0;
+                }
+            });
+        }
+        drop(silent);
+        let (readings, merged) = Readings::merged(self.sites, Values::Power(values), self.scale)?;
+        warn_merged(merged, warnings);
+        let readings = readings.with_grid(self.grid)?.with_labels(self.labels)?.with_crs(self.crs);
+        let readings = match merged {
+            0 => readings.with_time_s(time_s)?,
+            _ => readings,
+        };
+        let readings = match count {
+            Some(count) if merged == 0 => readings.with_repeats(Some(count))?,
+            _ => readings,
+        };
+        let Some(silent) = readings.not_heard().map(|n| n.entries.clone()) else {
+            return Ok(readings);
+        };
+        let floor: Vec<f64> = match self.floor {
+            Some(floor) => vec![floor; bands],
+            None => floor,
+        };
+        Ok(readings.with_not_heard(silent, floor)?)
+    }
+
+    /// A map in which the cells without a line are unknown.
+    pub fn into_map(self, warnings: &mut Vec<String>) -> Check<RadioMap> {
+        let Some(grid) = self.grid else {
+            return Err(Problem::new("a map needs a grid: pass --grid ROWSxCOLS"));
+        };
+        let bands = self.entries.power.ncols();
+        let allowed = MOST_ENTRIES.max(self.entries.power.len().saturating_mul(1000));
+        if grid.cells().checked_mul(bands).is_none_or(|n| n > allowed) {
+            let (rows, cols) = (grid.rows(), grid.cols());
+            return Err(Problem::new(format!(
+                "a map of {rows} x {cols} x {bands} is too large for a table of {} lines",
+                self.sites.len()
+            )));
+        }
+        let cells: Vec<Cell> = self.sites.iter().filter_map(|&site| grid.cell_at(site)).collect();
+        let mut lines = vec![Vec::new(); grid.cells()];
+        for (line, cell) in cells.iter().enumerate() {
+            lines[grid.index(*cell)].push(line);
+        }
+        warn_merged(lines.iter().map(|l| l.len().saturating_sub(1)).sum(), warnings);
+        let unknown = lines.iter().filter(|l| l.is_empty()).count();
+        if unknown > 0 {
+            let cells = grid.cells();
+            warnings.push(format!("{unknown} of {cells} cells have no line: taken as unknown"));
+        }
+        let mean = |values: &Array2<f64>, linear: bool| {
+            Array3::from_shape_fn((grid.rows(), grid.cols(), bands), |(i, j, k)| {
+                let known = lines[grid.index(Cell::new(i, j))].iter().map(|&l| values[[l, k]]);
+                let known: Vec<f64> = known.filter(|v| !v.is_nan()).collect();
+                average(&known, linear)
+            })
+        };
+        let power = mean(&self.entries.power, self.scale.has_zero());
+        let spread = self.entries.spread.as_ref().map(|spread| mean(spread, true));
+        let map = RadioMap::dense(grid, power, self.scale)?.with_labels(self.labels)?;
+        Ok(map.with_spread_db(spread)?.with_crs(self.crs))
+    }
+}
+
+/// Refuses what only a table with a line per band can be asked.
+fn wide_only(options: &ReadOptions) -> Check<()> {
+    let asked = match (&options.survey, options.not_heard) {
+        (survey, _) if survey.band_by.is_some() => "--band-by",
+        (survey, _) if survey.min_places.is_some() => "--min-places",
+        (_, Some(Silence::Absent)) => "--not-heard absent",
+        _ => return Ok(()),
+    };
+    Err(Problem::new(format!("{asked} is for a table with a line for each band, not a column")))
+}
+
+/// The mean of powers: in dB unless `linear` or one is zero. NaN without any.
+fn average(values: &[f64], linear: bool) -> f64 {
+    let count = values.len() as f64;
+    match values {
+        [] => f64::NAN,
+        [only] => *only,
+        _ if linear || values.contains(&0.0) => values.iter().sum::<f64>() / count,
+        _ => (values.iter().map(|v| v.ln()).sum::<f64>() / count).exp(),
+    }
+}
+
+impl TableLayout {
+    /// The scale of all columns, which must be of one kind.
+    fn scale(&self) -> Check<Scale> {
+        let units: Vec<Unit> = match &self.shape {
+            TableShape::Wide(bands) => bands.iter().map(|band| band.unit).collect(),
+            TableShape::Long(columns) => vec![columns.unit],
+        };
+        let scales = units.iter().map(|u| u.scale(None)).collect::<Result<Vec<_>, _>>()?;
+        match scales.windows(2).all(|pair| pair[0] == pair[1]) {
+            true => Ok(scales[0]),
+            false => Err(Problem::new(
+                "line 1: some columns are calibrated and others are not: expected one kind",
+            )),
+        }
+    }
+}
+
+/// A value and whether it is the caller's code for "not heard".
+fn entry(line: &Line, column: usize, unit: Unit, silence: Option<Silence>) -> Check<(f64, bool)> {
+    match silence {
+        Some(Silence::Code(code)) if line.number(column)? == code => Ok((f64::NAN, true)),
+        _ => Ok((line.power(column, unit)?, false)),
+    }
+}

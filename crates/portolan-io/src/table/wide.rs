@@ -1,0 +1,64 @@
+//! Tables with a line per sensor and a column per band.
+
+use ndarray::Array2;
+use portolan::{BandLabels, Site};
+
+use super::columns::Band;
+use super::lines::Lines;
+use super::positions::Positions;
+use super::{Entries, entry};
+use crate::error::{Check, Problem};
+use crate::options::ReadOptions;
+use crate::survey::{Clock, time_of};
+
+pub(super) fn read(
+    lines: &mut Lines<'_>,
+    positions: &mut Positions,
+    (bands, time): (&[Band], Option<usize>),
+    options: &ReadOptions,
+    warnings: &mut Vec<String>,
+) -> Check<(Vec<Site>, Entries, BandLabels)> {
+    let (mut sites, mut values, mut silent, mut spread) = (vec![], vec![], vec![], vec![]);
+    let (mut times, mut lost) = (Vec::new(), 0usize);
+    let clock = options.survey.clock.clone().unwrap_or(Clock::UTC);
+    while let Some(line) = lines.next()? {
+        let Some(site) = positions.site(&line)? else {
+            lost += 1;
+            continue;
+        };
+        sites.push(site);
+        if let Some(column) = time {
+            times.push(time_of(&line, column, &clock)?);
+        }
+        for band in bands {
+            let (value, unheard) = entry(&line, band.column, band.unit, options.not_heard)?;
+            values.push(value);
+            silent.push(unheard);
+            if let Some(column) = band.spread {
+                spread.push(line.number(column)?);
+            }
+        }
+    }
+    if lost > 0 {
+        warnings.push(format!("{lost} line(s) without a position: left out"));
+    }
+    if sites.is_empty() {
+        return Err(Problem::new("a header but no readings below it"));
+    }
+    let freq_hz: Option<Vec<f64>> = bands.iter().map(|band| band.freq_hz).collect();
+    let names: Option<Vec<String>> = bands.iter().map(|band| band.label.clone()).collect();
+    let shape = (sites.len(), bands.len());
+    let wrong = |error: ndarray::ShapeError| Problem::new(error.to_string());
+    let spread = match spread.len() == values.len() {
+        true => Some(Array2::from_shape_vec(shape, spread).map_err(wrong)?),
+        false => None,
+    };
+    let entries = Entries {
+        power: Array2::from_shape_vec(shape, values).map_err(wrong)?,
+        count: None,
+        silent: Array2::from_shape_vec(shape, silent).map_err(wrong)?,
+        spread,
+        time_s: time.map(|_| times),
+    };
+    Ok((sites, entries, BandLabels::new(freq_hz, names, bands.len())?))
+}

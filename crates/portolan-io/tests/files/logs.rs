@@ -1,0 +1,170 @@
+//! Logs of frames, points and bare arrays: places on Earth, transmitters as bands, what was not
+//! heard.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use portolan::{Crs, Readings};
+use portolan_io::{
+    BandBy, ColumnNames, Loaded, ReadOptions, Result, Silence, SurveyOptions, Unit, read_readings,
+};
+
+fn recipe(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipes").join(name)
+}
+
+fn load(text: &str, options: &ReadOptions) -> Result<Loaded<Readings>> {
+    let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    read_readings(file.path(), options)
+}
+
+fn gathered(metres: f64) -> ReadOptions {
+    let survey = SurveyOptions { gather_m: Some(metres), ..SurveyOptions::default() };
+    ReadOptions { survey, ..ReadOptions::default() }
+}
+
+fn dbm(options: ReadOptions) -> ReadOptions {
+    ReadOptions { unit: Some(Unit::Dbm), ..options }
+}
+
+#[test]
+fn wigle_1_6_and_1_4() {
+    let Loaded { value: new, warnings } =
+        read_readings(recipe("wigle.csv"), &gathered(5.0)).unwrap();
+    assert_eq!(new.crs(), Some(Crs::Epsg(32632)));
+    assert_eq!(new.bands(), 6, "{warnings:?}");
+    assert!(
+        warnings.iter().any(|w| w.contains("1 of 7 bands heard at fewer than 5")),
+        "{warnings:?}"
+    );
+    assert_eq!(new.labels().label(0), "02:00:00:aa:00:01");
+    assert_eq!(new.freq_hz().unwrap()[3], 5.18e9);
+    assert!(new.time_s().is_some() && new.repeats().is_none_or(|n| n.iter().all(|n| *n >= 1.0)));
+    let Loaded { value: old, warnings } =
+        read_readings(recipe("kismet.wiglecsv"), &gathered(5.0)).unwrap();
+    assert!(warnings.iter().any(|w| w.contains("level of 0")), "{warnings:?}");
+    assert_eq!((old.bands(), old.freq_hz().unwrap()[3]), (6, 5.18e9));
+    let by = |by: BandBy| {
+        let mut options = gathered(5.0);
+        options.survey.band_by = Some(by);
+        read_readings(recipe("wigle.csv"), &options).unwrap().value
+    };
+    assert_eq!(by(BandBy::Ssid).labels().names().unwrap(), ["cafe", "guest", "lab", "library"]);
+    let channels = by(BandBy::Channel);
+    assert_eq!(channels.labels().label(1), "channel 6");
+    assert_eq!(by(BandBy::Frequency).freq_hz(), channels.freq_hz());
+}
+
+#[test]
+fn silence_and_rare_bands() {
+    let text = "lat,lon,bssid,rssi_dbm\n49.1,8.1,a,-60\n49.1,8.1,b,-70\n49.2,8.2,a,-65\n\
+                49.3,8.3,a,-66\n49.3,8.3,b,-72\n49.3,8.3,b,-74\n,,a,-60\n";
+    let mut options = ReadOptions::default();
+    options.survey.min_places = Some(2);
+    options.not_heard = Some(Silence::Absent);
+    let Loaded { value: found, warnings } = load(text, &options).unwrap();
+    assert_eq!((found.sensors(), found.bands(), found.gaps()), (3, 2, 0));
+    let silent = found.not_heard().unwrap();
+    assert!(silent.entries[[1, 1]] && silent.entries.iter().filter(|s| **s).count() == 1);
+    assert!((10.0 * found.power()[[2, 1]].log10() + 73.0).abs() < 1e-9);
+    assert_eq!(found.repeats().unwrap()[[2, 1]], 2.0);
+    for words in ["without a position", "repeat a place and band", "absent where others"] {
+        assert!(warnings.iter().any(|w| w.contains(words)), "{words}: {warnings:?}");
+    }
+    options.survey.min_places = Some(4);
+    assert!(load(text, &options).unwrap_err().to_string().contains("--min-places"));
+}
+
+#[test]
+fn columns_by_name_and_columns_told() {
+    let text = "Easting;Northing;Operator;Freq_MHz;Level\n1;2;x;100,5;-60\n3;4;x;100,5;-61\n";
+    let found = load(text, &dbm(ReadOptions::default())).unwrap().value;
+    assert_eq!(found.freq_hz().unwrap(), [100.5e6]);
+    let error = load(text, &ReadOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("'Level'") && error.contains("--unit dbm"), "{error}");
+    let wide =
+        "WAP1,WAP2,LONGITUDE,LATITUDE,FLOOR\n-50,100,-7500.5,4864900\n-60,-70,-7490,4864920,1\n";
+    let wide = wide.replace("4864900\n", "4864900,1\n");
+    let mut options = dbm(ReadOptions::default());
+    options.survey.columns = Some(ColumnNames::parse("x=LONGITUDE,y=LATITUDE,bands=WAP*").unwrap());
+    options.not_heard = Some(Silence::Code(100.0));
+    let Loaded { value: found, warnings } = load(&wide, &options).unwrap();
+    assert_eq!((found.labels().label(1).as_str(), found.crs()), ("WAP2", None));
+    assert!(found.not_heard().unwrap().entries[[0, 1]]);
+    assert!(warnings.iter().any(|w| w.contains("'FLOOR'")), "{warnings:?}");
+    for (header, words) in [
+        ("lat,lon,height,name\n", "columns seen: 'lat', 'lon', 'height', 'name'"),
+        ("lat,lat_deg,lon,rssi_dbm\n", "says the same as 'lat'"),
+        ("lat,rssi_dbm,bssid\n", "lat,lon"),
+        ("lat,lon,bssid\n", "no column of values"),
+    ] {
+        let error = load(&format!("{header}1,2,3,4\n"), &ReadOptions::default()).unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    let off = "lat,lon,dbm_1GHz\n49,8,-60\n95,8,-61\n";
+    assert!(load(off, &ReadOptions::default()).unwrap_err().to_string().contains("line 3"));
+    let far = "lat,lon,dbm_1GHz\n49,8,-60\n49,108,-61\n";
+    assert!(load(far, &ReadOptions::default()).unwrap_err().to_string().contains("too far"));
+}
+
+#[test]
+fn degrees_go_to_the_system_that_is_asked_for() {
+    let text = "lat,lon,dbm_1GHz\n49.4875,8.466,-60\n49.4885,8.466,-61\n";
+    let at = |crs: &str| {
+        let options = ReadOptions { crs: Some(crs.parse().unwrap()), ..ReadOptions::default() };
+        load(text, &options).map(|found| found.value)
+    };
+    let local = at("local:49.4875,8.466").unwrap();
+    assert!(local.sites()[0].distance_m(portolan::Site::new(0.0, 0.0)) < 1e-6);
+    assert!((local.sites()[1].y_m - 111.2).abs() < 0.1);
+    assert_eq!(at("EPSG:25832").unwrap().crs(), Some(Crs::Epsg(25832)));
+    assert!(at("EPSG:4326").unwrap_err().to_string().contains("degrees"));
+    assert!(at("EPSG:32650").unwrap_err().to_string().contains("too far"));
+}
+
+#[test]
+fn points_and_bare_arrays() {
+    let found = read_readings(recipe("spots.geojson"), &ReadOptions::default()).unwrap().value;
+    assert_eq!(found.labels().names().unwrap(), ["cafe", "lab", "library"]);
+    assert_eq!(found.crs(), Some(Crs::Epsg(32632)));
+    let folder = tempfile::tempdir().unwrap();
+    let npy = |name: &str, descr: &str, shape: &str, data: &[u8]| {
+        let mut header =
+            format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+        while (10 + header.len() + 1) % 64 != 0 {
+            header.push(' ');
+        }
+        header.push('\n');
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.bytes());
+        bytes.extend(data);
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    };
+    let levels: Vec<u8> = (0..12).flat_map(|i| (-50.0 - f64::from(i)).to_le_bytes()).collect();
+    npy("map.npy", "<f8", "(3, 4)", &levels);
+    npy("mask.npy", "|b1", "(3, 4)", &[1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1]);
+    npy("small.npy", "|b1", "(2, 4)", &[1; 8]);
+    let with = |mask: &str| {
+        let mut options = dbm(ReadOptions::default());
+        options.survey.measured = Some(folder.path().join(mask));
+        read_readings(folder.path().join("map.npy"), &options).map(|found| found.value)
+    };
+    let found = with("mask.npy").unwrap();
+    assert_eq!((found.sensors(), found.sites()[1]), (3, portolan::Site::new(1.0, 1.0)));
+    assert!((10.0 * found.power()[[1, 0]].log10() + 55.0).abs() < 1e-9);
+    assert!(with("small.npy").unwrap_err().to_string().contains("expected 3 x 4"));
+}
+
+#[test]
+fn options_that_say_nothing_are_refused() {
+    let mut options = ReadOptions::default();
+    options.survey.band_width_hz = Some(1e6);
+    let error = load("x_m,y_m,dbm_1GHz\n1,2,-60\n2,3,-61\n", &options).unwrap_err().to_string();
+    assert!(error.contains("--band-width is for sweeps"), "{error}");
+    let mut options = ReadOptions::default();
+    options.survey.min_places = Some(3);
+    let error = load("x_m,y_m,dbm_1GHz\n1,2,-60\n2,3,-61\n", &options).unwrap_err().to_string();
+    assert!(error.contains("--min-places"), "{error}");
+}

@@ -12,11 +12,12 @@ True
 from __future__ import annotations
 
 from ._base import Estimator
+from ._earth import to_degrees, to_metres
 from ._judge import SpatialFold, advise, study, validate
 from ._maps import read_map, score, sense, simulate, write_map
 from ._model import Model, fit, fit_many, read_model
 from ._native import methods as _methods
-from ._readings import Readings
+from ._readings import Readings, read_table
 from ._space import SpaceModel
 from ._tiled import TiledModel, fit_tiled
 from .estimators import (
@@ -66,10 +67,13 @@ __all__ = [
     "methods",
     "read_map",
     "read_model",
+    "read_table",
     "score",
     "sense",
     "simulate",
     "study",
+    "to_degrees",
+    "to_metres",
     "validate",
     "write_map",
 ]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _native
 from ._optional import needed
 from ._readings import Floats
 
@@ -45,6 +46,7 @@ def dataset(
     freq_hz: Floats | None,
     source: str,
     emitters: Floats | None = None,
+    crs: str | None = None,
 ) -> Any:
     """Layers over band, y, x as an ``xarray.Dataset`` with CF attributes."""
     xarray = needed("xarray", "xarray", "a map")
@@ -79,6 +81,13 @@ def dataset(
     attributes: dict[str, Any] = {"Conventions": "CF-1.11", "source": source, "unit": kind, "cell_m": size}
     if offset is not None:
         attributes["offset"] = offset
+    if crs is not None:
+        # As rioxarray and CF want it: a scalar that says where on Earth, named by every layer.
+        text = _native.well_known_text(crs)
+        coords["spatial_ref"] = ((), 0, {"crs_wkt": text, "spatial_ref": text})
+        attributes["crs"] = crs
+        for _, _, about in (variables[name] for name in variables if not name.startswith("emitter")):
+            about["grid_mapping"] = "spatial_ref"
     return xarray.Dataset(variables, coords=coords, attrs=attributes)
 
 

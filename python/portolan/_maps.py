@@ -138,6 +138,7 @@ def native_map(drawn: Any) -> _native.NativeMap:
         names=names,
         freq_hz=freq,
         emitters=emitters,
+        crs=drawn.attrs.get("crs"),
     )
 
 
@@ -162,7 +163,8 @@ def _grid(x: Any, y: Any, cell_m: float | None) -> Grid:
 def _dataset(native: _native.NativeMap, source: str) -> Any:
     spread = native.spread_db
     layers = (bands_first(native.db), None if spread is None else bands_first(spread))
-    return dataset(layers, native.grid, native.unit, native.names, native.freq_hz, source, native.emitters)
+    about = (native.unit, native.names, native.freq_hz)
+    return dataset(layers, native.grid, *about, source, native.emitters, native.crs)
 
 
 __all__ = ["read_map", "score", "sense", "simulate", "write_map"]

@@ -23,6 +23,7 @@ class Drawable:
     _unit: tuple[str, float | None]
     _names: list[str] | None
     _freq_hz: Floats | None
+    _crs: str | None
     _bands: int
     _source: str
     _gives_spread: bool
@@ -69,7 +70,9 @@ class Drawable:
             if min(block) < 1:
                 raise ValueError(f"chunks={chunks}: cells along y and x of a block, 1 or more")
             layers = lazy_layers(self, asked, block, np.dtype(np.float32 if dtype is None else dtype))
-        return dataset(layers, asked, self._unit, self._names, self._freq_hz, self._source)
+        return dataset(
+            layers, asked, self._unit, self._names, self._freq_hz, self._source, crs=self._crs
+        )
 
 
 def _alone(parts: list[Any]) -> Drawable:
@@ -122,6 +125,15 @@ class Model(Drawable):
 
     def __reduce__(self) -> Any:
         return Model, (self._native,)
+
+    @property
+    def crs(self) -> str | None:
+        """Where on Earth the metres are counted, such as "EPSG:32632"; None where unknown."""
+        return self._native.crs
+
+    @property
+    def _crs(self) -> str | None:  # type: ignore[override]
+        return self._native.crs
 
     @property
     def _unit(self) -> tuple[str, float | None]:  # type: ignore[override]

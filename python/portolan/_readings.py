@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _native
+from ._optional import needed
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +34,8 @@ class Readings:
     "db" for a receiver without calibration, or "relative" (with its ``offset``) for maps as the
     paper simulates them. ``not_heard`` marks entries that are only known to lie below ``floor``
     (one level for all bands or one each); ``repeats`` says how often an entry was read, ``noise_db``
-    its standard deviation, ``time_s`` when a sensor read.
+    its standard deviation, ``time_s`` when a sensor read; ``crs`` where on Earth the metres are
+    counted ("EPSG:32632").
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class Readings:
         repeats: ArrayLike | None = None,
         noise_db: ArrayLike | None = None,
         time_s: ArrayLike | None = None,
+        crs: str | None = None,
     ) -> None:
         db = as_floats(values, "values")
         self._native = _made(
@@ -63,6 +67,7 @@ class Readings:
             repeats=repeats,
             noise_db=noise_db,
             time_s=time_s,
+            crs=crs,
         )
 
     @classmethod
@@ -108,18 +113,65 @@ class Readings:
         return cls._of(native)
 
     @classmethod
+    def from_degrees(
+        cls, lat: ArrayLike, lon: ArrayLike, values: ArrayLike, *, crs: str | None = None, **known: Any
+    ) -> Readings:
+        """Readings at latitudes and longitudes, which become metres of ``crs`` or of the UTM zone
+        around them; the other arguments are those of :class:`Readings`.
+        """
+        north, east = as_floats(lat, "lat").reshape(-1), as_floats(lon, "lon").reshape(-1)
+        if north.shape != east.shape:
+            raise ValueError(f"{len(north)} latitudes and {len(east)} longitudes")
+        places, system = _native.to_metres(north, east, crs)
+        return cls(places, values, crs=system, **known)
+
+    @classmethod
     def read(
         cls,
         path: str | os.PathLike[str],
         *,
         unit: str | None = None,
         cell_m: float | None = None,
-        not_heard: float | None = None,
+        not_heard: float | str | None = None,
         floor: float | None = None,
+        crs: str | None = None,
+        format: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        band_by: str | None = None,
+        min_places: int | None = None,
+        gather_m: float | None = None,
+        track: str | os.PathLike[str] | None = None,
+        utc_offset: str | None = None,
+        track_gap_s: float | None = None,
+        band_width_hz: float | None = None,
+        band_edges_hz: Sequence[float] | None = None,
+        measured: str | os.PathLike[str] | None = None,
     ) -> Readings:
-        """Readings from a file of any kind that the command ``portolan`` reads."""
+        """Readings from a file of any kind that the command ``portolan`` reads.
+
+        The options are the command's: ``columns`` says which column is what ({"lat": "breite",
+        "value": "pegel"}), ``band_by`` what tells bands apart (bssid, ssid, freq, channel),
+        ``not_heard`` is a code or "absent", ``gather_m`` makes one place of readings close by,
+        ``track`` and ``utc_offset`` tell where sweeps were made.
+        """
         native, said = _native.read_readings(
-            os.fspath(path), unit=unit, cell_m=cell_m, not_heard=not_heard, floor_db=floor
+            os.fspath(path),
+            unit=unit,
+            cell_m=cell_m,
+            not_heard=None if not_heard is None else str(not_heard),
+            floor_db=floor,
+            crs=crs,
+            format=format,
+            columns=None if columns is None else ",".join(f"{k}={v}" for k, v in columns.items()),
+            band_by=band_by,
+            min_places=min_places,
+            gather_m=gather_m,
+            track=None if track is None else os.fspath(track),
+            utc_offset=utc_offset,
+            track_gap_s=track_gap_s,
+            band_width_hz=band_width_hz,
+            band_edges_hz=None if band_edges_hz is None else [float(edge) for edge in band_edges_hz],
+            measured=None if measured is None else os.fspath(measured),
         )
         for line in said:
             warnings.warn(line, stacklevel=2)
@@ -193,6 +245,11 @@ class Readings:
         return self._native.unit[0]
 
     @property
+    def crs(self) -> str | None:
+        """Where on Earth the metres are counted, such as "EPSG:32632"; None where unknown."""
+        return self._native.crs
+
+    @property
     def names(self) -> list[str] | None:
         """Names of the bands."""
         return self._native.names
@@ -229,6 +286,7 @@ class Readings:
             "repeats": native.repeats,
             "noise_db": native.noise_db,
             "time_s": native.time_s,
+            "crs": native.crs,
             "quantiser": None if levels is None else levels[1:],
         }
         values = native.power if levels is None else levels[0]
@@ -255,6 +313,7 @@ def _made(
     repeats: ArrayLike | None = None,
     noise_db: ArrayLike | None = None,
     time_s: ArrayLike | None = None,
+    crs: str | None = None,
 ) -> _native.NativeReadings:
     """Native readings of a table of values or of levels."""
     at = as_floats(places, "places")
@@ -280,7 +339,7 @@ def _made(
     if floor is not None:
         level = np.ascontiguousarray(np.broadcast_to(as_floats(floor, "floor"), (bands,)))
     hertz = None if freq_hz is None else list(map(float, np.atleast_1d(as_floats(freq_hz, "freq_hz"))))
-    return _native.readings(
+    made = _native.readings(
         at,
         table if quantiser is None else None,
         linear=linear,
@@ -295,3 +354,19 @@ def _made(
         noise_db=wide(noise_db, "noise_db"),
         time_s=None if time_s is None else as_floats(time_s, "time_s"),
     )
+    return made if crs is None else made.with_crs(crs)
+
+
+def read_table(table: Any, **options: Any) -> Readings:
+    """Readings from a data frame or a Parquet file, its columns known by their names.
+
+    Takes the options of :meth:`Readings.read` and understands what it understands: wide and long
+    tables, latitude and longitude, logs of frames. Parquet needs pyarrow.
+    """
+    if isinstance(table, (str, os.PathLike)):
+        pandas = needed("pandas", "pandas", "a table")
+        table = pandas.read_parquet(table)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "table.csv")
+        table.to_csv(path, index=False)
+        return Readings.read(path, **options)

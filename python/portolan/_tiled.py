@@ -68,6 +68,7 @@ class TiledModel(Drawable):
         first = self.tiles[0].model
         self._around, self._given_grid = around, grid
         self._unit, self._names, self._freq_hz = first._unit, first._names, first._freq_hz
+        self._crs = first._crs
         self._bands = first._bands
         self._source = f"{first._source}, {len(self.tiles)} tiles"
         self._gives_spread = all(tile.model._gives_spread for tile in self.tiles)

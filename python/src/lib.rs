@@ -2,6 +2,7 @@
 //! made of these in `portolan/*.py`.
 
 mod arrays;
+mod earth;
 mod errors;
 mod judge;
 mod maps;
@@ -15,6 +16,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::earth::{to_degrees, to_metres, well_known_text};
     #[pymodule_export]
     use super::judge::{advise, folds, validate};
     #[pymodule_export]

@@ -14,7 +14,7 @@ use pyo3::types::PyDict;
 
 use crate::model::{GridParts, grid, grid_parts};
 use crate::readings::NativeReadings;
-use crate::{arrays, errors};
+use crate::{arrays, earth, errors};
 
 /// A map, checked.
 #[pyclass(frozen, name = "NativeMap", module = "portolan._native")]
@@ -71,7 +71,7 @@ pub fn read_map(
 /// A map from decibels, (rows, columns, bands), NaN where unknown.
 #[pyfunction]
 #[pyo3(signature = (db, parts, *, unit, offset = None, spread_db = None, names = None,
-    freq_hz = None, emitters = None))]
+    freq_hz = None, emitters = None, crs = None))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that a map may know")]
 pub fn map_of(
     py: Python<'_>,
@@ -83,6 +83,7 @@ pub fn map_of(
     names: Option<Vec<String>>,
     freq_hz: Option<Vec<f64>>,
     emitters: Option<PyReadonlyArray2<'_, f64>>,
+    crs: Option<&str>,
 ) -> PyResult<NativeMap> {
     let (grid, scale) = (grid(parts)?, arrays::scale(unit, offset)?);
     let db = db.as_array();
@@ -96,7 +97,7 @@ pub fn map_of(
     if let Some(emitters) = emitters {
         inner = inner.with_emitters(arrays::sites(emitters.as_array()).map_err(errors::input)?);
     }
-    Ok(NativeMap { inner })
+    Ok(NativeMap { inner: inner.with_crs(earth::crs(crs)?) })
 }
 
 #[pymethods]
@@ -127,6 +128,11 @@ impl NativeMap {
     #[getter]
     fn freq_hz<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
         Some(self.inner.freq_hz()?.to_vec().into_pyarray(py))
+    }
+
+    #[getter]
+    fn crs(&self) -> Option<String> {
+        self.inner.crs().map(|crs| crs.to_string())
     }
 
     #[getter]

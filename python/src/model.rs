@@ -240,6 +240,11 @@ impl NativeModel {
     }
 
     #[getter]
+    fn crs(&self) -> Option<String> {
+        self.inner.crs().map(|crs| crs.to_string())
+    }
+
+    #[getter]
     fn names(&self) -> Option<Vec<String>> {
         Some(self.inner.labels().names()?.to_vec())
     }

@@ -5,12 +5,15 @@ use std::path::PathBuf;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use portolan::quantiser::Quantiser;
 use portolan::{BandLabels, Readings, Values};
-use portolan_io::{ReadOptions, WriteOptions, write_readings};
+use portolan_io::{
+    BandBy, Clock, ColumnNames, Format, ReadOptions, Silence, SurveyOptions, WriteOptions,
+    write_readings,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::model::{GridParts, grid, grid_parts};
-use crate::{arrays, errors};
+use crate::{arrays, earth, errors};
 
 /// What sensors read, checked.
 #[pyclass(frozen, name = "NativeReadings", module = "portolan._native")]
@@ -98,17 +101,81 @@ pub fn readings(
 
 /// Readings from a file of any kind that the command reads, and what the reader had to say.
 #[pyfunction]
-#[pyo3(signature = (path, *, unit = None, cell_m = None, not_heard = None, floor_db = None))]
+#[pyo3(signature = (path, *, unit = None, cell_m = None, not_heard = None, floor_db = None, crs = None,
+    format = None, columns = None, band_by = None, min_places = None, gather_m = None, track = None,
+    utc_offset = None, track_gap_s = None, band_width_hz = None, band_edges_hz = None,
+    measured = None))]
+#[expect(clippy::too_many_arguments, reason = "one for each thing that a file may not say")]
 pub fn read_readings(
     py: Python<'_>,
     path: PathBuf,
     unit: Option<&str>,
     cell_m: Option<f64>,
-    not_heard: Option<f64>,
+    not_heard: Option<&str>,
     floor_db: Option<f64>,
+    crs: Option<&str>,
+    format: Option<&str>,
+    columns: Option<&str>,
+    band_by: Option<&str>,
+    min_places: Option<usize>,
+    gather_m: Option<f64>,
+    track: Option<PathBuf>,
+    utc_offset: Option<&str>,
+    track_gap_s: Option<f64>,
+    band_width_hz: Option<f64>,
+    band_edges_hz: Option<Vec<f64>>,
+    measured: Option<PathBuf>,
 ) -> PyResult<(NativeReadings, Vec<String>)> {
-    let unit = arrays::named_unit(unit)?;
-    let options = ReadOptions { unit, cell_m, not_heard, floor_db, ..ReadOptions::default() };
+    let told = |what: &str, text: &str, known: &str| {
+        PyValueError::new_err(format!("{what}={text:?}: expected {known}"))
+    };
+    let not_heard = match not_heard {
+        None => None,
+        Some("absent") => Some(Silence::Absent),
+        Some(code) => {
+            let code = code.parse().map_err(|_| told("not_heard", code, "a number or 'absent'"))?;
+            Some(Silence::Code(code))
+        }
+    };
+    let format = match format {
+        None => None,
+        Some(name) => Some(Format::named(name).ok_or_else(|| {
+            told("format", name, "csv, wigle, sweep, geojson, trace, npz, npy or mat")
+        })?),
+    };
+    let band_by = match band_by {
+        None => None,
+        Some("bssid") => Some(BandBy::Bssid),
+        Some("ssid") => Some(BandBy::Ssid),
+        Some("freq") => Some(BandBy::Frequency),
+        Some("channel") => Some(BandBy::Channel),
+        Some(other) => return Err(told("band_by", other, "bssid, ssid, freq or channel")),
+    };
+    let said =
+        |what: &'static str| move |text: String| PyValueError::new_err(format!("{what}: {text}"));
+    let survey = SurveyOptions {
+        columns: columns.map(ColumnNames::parse).transpose().map_err(said("columns"))?,
+        band_by,
+        min_places,
+        gather_m,
+        track,
+        clock: utc_offset.map(Clock::parse).transpose().map_err(said("utc_offset"))?,
+        track_gap_s,
+        band_width_hz,
+        band_edges_hz,
+        measured,
+    };
+    let (unit, crs) = (arrays::named_unit(unit)?, earth::crs(crs)?);
+    let options = ReadOptions {
+        unit,
+        cell_m,
+        crs,
+        not_heard,
+        floor_db,
+        format,
+        survey,
+        ..Default::default()
+    };
     let loaded = py.detach(|| portolan_io::read_readings(&path, &options)).map_err(errors::io)?;
     Ok((NativeReadings { inner: loaded.value }, loaded.warnings))
 }
@@ -153,6 +220,16 @@ impl NativeReadings {
     #[getter]
     fn grid(&self) -> Option<GridParts> {
         self.inner.grid().map(grid_parts)
+    }
+
+    /// Where on Earth the places are, where known.
+    #[getter]
+    fn crs(&self) -> Option<String> {
+        self.inner.crs().map(|crs| crs.to_string())
+    }
+
+    fn with_crs(&self, crs: Option<&str>) -> PyResult<Self> {
+        Ok(Self { inner: self.inner.clone().with_crs(earth::crs(crs)?) })
     }
 
     fn with_grid(&self, parts: GridParts) -> PyResult<Self> {

@@ -52,7 +52,7 @@ const TEXTS: [(&str, &[u8]); 6] = [
           "coordinates":[8.1,49.1]},"properties":{"dbm_a":-60}},{"type":"Feature","geometry":{"type":
           "Point","coordinates":[8.2,49.2]},"properties":{"dbm_a":-61}}]}"#,
     ),
-    ("bare.npy", b"\x93NUMPY\x01\x00\x36\x00{'descr': '|u1', 'fortran_order': False, 'shape': (2,2)}\n\x01\x02\x03\x04"),
+    ("bare.npy", b"\x93NUMPY\x01\x00\x39\x00{'descr': '|u1', 'fortran_order': False, 'shape': (2,2)}\n\x01\x02\x03\x04"),
 ];
 
 const SWEEP: &[u8] = b"2024-05-01, 12:00:01, 100000000, 102000000, 1000000.00, 10, -60, -61, -61\n\

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::draw::{MapRequest, check_map, draw_map};
 use super::fit::{emitters_table, fitted, headline, report};
 use super::needs::MapSize;
+use super::parts::mask_of;
 use super::{Seconds, check_target};
 use crate::args::EstimateArgs;
 use crate::failure::Failure;
@@ -31,10 +32,12 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
         )]);
     }
     let bands: Vec<usize> = (0..model.bands()).collect();
+    let mask = mask_of(&args.mask, model.sites(), model.crs())?;
     let request = MapRequest {
         model: &model,
         grid,
         bands: &bands,
+        mask: &mask,
         output: &args.output,
         f64: args.f64,
         force: args.force,

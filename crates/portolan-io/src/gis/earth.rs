@@ -135,6 +135,14 @@ impl System {
         format!("{text} +units=m +no_defs")
     }
 
+    /// Of the ellipsoid; `None` for a sphere.
+    pub fn inverse_flattening(&self) -> Option<f64> {
+        match self.method {
+            Method::WebMercator => None,
+            _ => self.datum.inverse_flattening.parse().ok(),
+        }
+    }
+
     /// As well-known text of the first kind.
     pub fn wkt(&self) -> String {
         let Datum { name, datum, spheroid, epsg, inverse_flattening, .. } = self.datum;

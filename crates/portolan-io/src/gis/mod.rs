@@ -4,7 +4,27 @@
 //! Rows of a map go with x and its columns with y; rasters have north up: their first line is the
 //! greatest y, and x grows along a line.
 
+mod area;
+mod cf;
+mod chosen;
 pub mod earth;
+mod geokeys;
+mod geotiff;
+mod mask;
+mod netcdf;
 mod parts;
+mod raster;
+mod stored;
+mod strips;
+mod tiff;
+mod zarr;
 
+pub use area::Area;
+pub use chosen::Chosen;
+pub use geotiff::write_geotiff;
+pub use mask::{Mask, MaskRule, Masked};
+pub use netcdf::write_netcdf;
 pub use parts::{MapAbout, MapParts, Part, WholeMap};
+pub use raster::write_raster;
+pub use stored::StoredMap;
+pub use zarr::write_zarr;

@@ -1,0 +1,41 @@
+//! One door to every file that a geographic information system opens.
+
+use std::path::Path;
+
+use super::parts::MapParts;
+use super::{geotiff, netcdf, zarr};
+use crate::error::Problem;
+use crate::format::Format;
+use crate::options::WriteOptions;
+
+/// Writes a map, part by part, in the format that the name ends in.
+///
+/// ```
+/// use portolan::{Grid, RadioMap, Scale};
+/// use portolan_io::WriteOptions;
+/// use portolan_io::gis::{WholeMap, write_raster};
+/// # let folder = tempfile::tempdir()?;
+/// let power = ndarray::Array3::from_elem((30, 40, 2), 1e-7);
+/// let map = RadioMap::dense(Grid::new(30, 40, 1.0)?, power, Scale::Absolute)?;
+/// for name in ["map.tif", "map.nc", "map.zarr"] {
+///     let path = folder.path().join(name);
+///     write_raster(&path, &mut WholeMap::new(&map), &WriteOptions::default())?;
+///     assert!(path.exists());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn write_raster<P: MapParts>(
+    path: &Path,
+    parts: &mut P,
+    options: &WriteOptions,
+) -> Result<(), P::Error> {
+    match Format::of_output(path)? {
+        Format::GeoTiff => geotiff::write_geotiff(path, parts, options.force),
+        Format::NetCdf => netcdf::write_netcdf(path, parts, options.force),
+        Format::Zarr => zarr::write_zarr(path, parts, options.force),
+        other => {
+            let problem = format!("{other} is not written part by part");
+            Err(Problem::new(problem).in_target(path).into())
+        }
+    }
+}

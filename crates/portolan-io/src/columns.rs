@@ -16,6 +16,10 @@ pub(crate) enum Position {
 }
 
 impl Position {
+    fn in_metres(self) -> bool {
+        !matches!(self, Position::Cell(..))
+    }
+
     fn holds(self, column: usize) -> bool {
         match self {
             Position::Cell(a, b) | Position::Metres(a, b) => column == a || column == b,
@@ -72,7 +76,10 @@ pub(crate) fn layout(
         return Err(wrong(column, header[column], "a second column of that name"));
     }
     let spreads: Vec<usize> = (0..names.len()).filter(|c| names[*c].starts_with(SPREAD)).collect();
-    let extra = |c: usize| spreads.contains(&c) || names[c].starts_with(READING_SPREAD);
+    // Beside metres, degrees say the same once more.
+    let degrees = |c: usize| position.in_metres() && matches!(&*names[c], "lat" | "lon");
+    let extra =
+        |c: usize| spreads.contains(&c) || names[c].starts_with(READING_SPREAD) || degrees(c);
     let rest: Vec<usize> = (0..names.len()).filter(|c| !position.holds(*c) && !extra(*c)).collect();
     if let Some((freq, scale)) =
         rest.iter().find_map(|&c| frequency_column(&names[c]).map(|s| (c, s)))

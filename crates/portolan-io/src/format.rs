@@ -249,6 +249,7 @@ pub fn write_readings(
     Format::check_readings(path)?;
     let arrays = readings_arrays::arrays(readings);
     match Format::of_output(path)? {
+        Format::GeoJson => gis::write_sensors(path, readings, options.force),
         Format::Npz => write_file(path, options.force, |out| npz::write(&arrays, out)),
         Format::Mat5 | Format::Mat73 => {
             mat5_write::check(&arrays).map_err(|p| p.in_target(path))?;

@@ -2,7 +2,7 @@
 
 use portolan::{Crs, RadioMap, Site};
 use portolan_io::gis::{
-    Chosen, MapParts, Mask, MaskRule, Masked, StoredMap, WholeMap, write_raster,
+    Chosen, MapParts, Mask, MaskRule, Masked, StoredMap, WholeMap, write_emitters, write_raster,
 };
 use portolan_io::{
     Content, Format, IoError, Loaded, WriteOptions, read, read_map, read_readings, write_map,
@@ -85,6 +85,12 @@ fn convert(args: &ConvertArgs, format: Format) -> Result<&'static str, Failure> 
             write_readings(&args.output, &readings, &write_options(args))?;
             Ok("readings")
         }
+        Content::Model(model) if format == Format::GeoJson => {
+            only_maps(args, "a model")?;
+            warn_of_metres(format, model.crs());
+            write_emitters(&args.output, &model, args.force)?;
+            Ok("emitters")
+        }
         Content::Model(_) => Err(Failure::input(format!(
             "{}: holds a model: draw a map of it with `portolan predict`",
             args.input.display()
@@ -94,7 +100,8 @@ fn convert(args: &ConvertArgs, format: Format) -> Result<&'static str, Failure> 
 
 fn write_options(args: &ConvertArgs) -> WriteOptions {
     let unit = args.output_unit.map(|u| u.unit());
-    WriteOptions { force: args.force, unit, ..WriteOptions::default() }
+    let levels = args.levels.clone();
+    WriteOptions { force: args.force, unit, levels, ..WriteOptions::default() }
 }
 
 /// Refuses options that are about maps.

@@ -5,13 +5,18 @@
 //! greatest y, and x grows along a line.
 
 mod area;
+mod bare_png;
 mod cf;
 mod chosen;
+mod contour;
 pub mod earth;
+mod geojson;
 mod geokeys;
 mod geotiff;
+mod kml;
 mod mask;
 mod netcdf;
+mod paint;
 mod parts;
 mod raster;
 mod stored;
@@ -20,8 +25,11 @@ mod tiff;
 mod zarr;
 
 pub use area::Area;
+pub use bare_png::write_bare_png;
 pub use chosen::Chosen;
+pub use geojson::{write_contours, write_emitters, write_sensors};
 pub use geotiff::write_geotiff;
+pub use kml::write_kmz;
 pub use mask::{Mask, MaskRule, Masked};
 pub use netcdf::write_netcdf;
 pub use parts::{MapAbout, MapParts, Part, WholeMap};

@@ -96,8 +96,10 @@ fn build(
     for ((name, dimension), values) in [("y", y), ("x", x)].into_iter().zip(places) {
         let variable = file.add_variable::<f64>(name, &[dimension])?;
         file.write_variable(variable, &values)?;
-        let standard = format!("projection_{name}_coordinate");
-        file.add_variable_attribute(variable, "standard_name", text(&standard))?;
+        if mapping.is_some() {
+            let standard = format!("projection_{name}_coordinate");
+            file.add_variable_attribute(variable, "standard_name", text(&standard))?;
+        }
         let long = format!("{name} of cell centres");
         file.add_variable_attribute(variable, "long_name", text(&long))?;
         file.add_variable_attribute(variable, "units", text("m"))?;

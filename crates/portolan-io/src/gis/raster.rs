@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::parts::MapParts;
-use super::{geotiff, netcdf, zarr};
+use super::{bare_png, geojson, geotiff, kml, netcdf, zarr};
 use crate::error::Problem;
 use crate::format::Format;
 use crate::options::WriteOptions;
@@ -33,6 +33,9 @@ pub fn write_raster<P: MapParts>(
         Format::GeoTiff => geotiff::write_geotiff(path, parts, options.force),
         Format::NetCdf => netcdf::write_netcdf(path, parts, options.force),
         Format::Zarr => zarr::write_zarr(path, parts, options.force),
+        Format::GeoJson => geojson::write_contours(path, parts, &options.levels, options.force),
+        Format::Kmz => kml::write_kmz(path, parts, options.force),
+        Format::Png => bare_png::write_bare_png(path, parts, options.force),
         other => {
             let problem = format!("{other} is not written part by part");
             Err(Problem::new(problem).in_target(path).into())

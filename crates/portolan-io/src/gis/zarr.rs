@@ -122,11 +122,13 @@ fn describe(
     let x: Vec<f64> = (0..columns).map(|column| about.x_m(column)).collect();
     let y: Vec<f64> = (0..lines).map(|line| about.y_m(line)).collect();
     for (name, values, axis) in [("x", x, "x"), ("y", y, "y")] {
-        let attributes = json!({
+        let mut attributes = json!({
             "units": "m", "axis": axis.to_uppercase(),
-            "standard_name": format!("projection_{axis}_coordinate"),
             "long_name": format!("{axis} of cell centres"),
         });
+        if mapping.is_some() {
+            attributes["standard_name"] = json!(format!("projection_{axis}_coordinate"));
+        }
         arrays.push(numbers(name, &values, axis, attributes)?);
     }
     if let Some(values) = frequencies {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use portolan::{Grid, Model, RadioMap, Scale};
-use portolan_io::gis::{Mask, Masked, write_raster};
+use portolan::{Crs, Grid, Model, RadioMap, Scale};
+use portolan_io::gis::{MapPlan, Mask, Masked, check_raster, write_raster};
 use portolan_io::{
     Element, Format, MapAttributes, MapLayout, MapWriter, WriteOptions, attribute_arrays, write_map,
 };
@@ -30,7 +30,14 @@ pub struct MapRequest<'a> {
 const STRIP: usize = 1 << 21;
 
 /// Refuses a map that cannot be written, and says what a large one takes: before any work.
-pub fn check_map(size: &MapSize, output: &Path, f64: bool) -> Result<(), Failure> {
+pub fn check_map(
+    size: &MapSize,
+    crs: Option<Crs>,
+    (output, force): (&Path, bool),
+    f64: bool,
+) -> Result<(), Failure> {
+    let MapSize { grid, bands, spread, .. } = *size;
+    check_raster(output, &MapPlan { grid, bands, spread, crs }, force)?;
     size.needs(output, f64, STRIP as u64)?.check(output)
 }
 

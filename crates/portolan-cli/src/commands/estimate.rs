@@ -19,7 +19,9 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
     check_target(&args.output, args.force)?;
     let (readings, model, seconds) = fitted(&args.fit, &args.output, |method, readings| {
         let size = MapSize::of_method(method, readings.grid_or_default()?, readings.bands());
-        check_map(&size, &args.output, args.f64)
+        // Polygons that cannot be read are found before the fit.
+        mask_of(&args.mask, readings.sites(), readings.crs())?;
+        check_map(&size, readings.crs(), (&args.output, args.force), args.f64)
     })?;
     check_interrupt()?;
     let start = Instant::now();

@@ -50,7 +50,8 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
         None => {
             let grid = grid(args, &model)?;
             let (output, force) = (&args.output, args.force);
-            check_map(&MapSize::of_model(&model, grid, bands.len()), output, args.f64)?;
+            let size = MapSize::of_model(&model, grid, bands.len());
+            check_map(&size, model.crs(), (output, force), args.f64)?;
             let mask = mask_of(&args.mask, model.sites(), model.crs())?;
             let (model, bands, mask, f64) = (&model, &bands[..], &mask, args.f64);
             let request = MapRequest { model, grid, bands, mask, output, f64, force };

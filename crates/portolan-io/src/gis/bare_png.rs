@@ -1,34 +1,27 @@
 //! A bare picture of one band, a pixel per cell with north up, and beside it a world file and the
 //! coordinate system, so that a geographic information system puts it in its place.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::earth::System;
 use super::paint::{colour, limits, meaning, write_png};
 use super::parts::{MapAbout, MapParts};
 use super::strips::whole_band;
-use crate::error::Problem;
+use crate::error::{Check, Problem, Result};
 use crate::output::{check_output, write_bytes, write_file};
 
 /// Writes one band as PNG, with `.pgw` and, where the coordinate system is known, `.prj`.
-pub fn write_bare_png<P: MapParts>(
+pub(super) fn write_bare_png<P: MapParts>(
     path: &Path,
     parts: &mut P,
     force: bool,
-) -> Result<(), P::Error> {
+) -> std::result::Result<(), P::Error> {
     let about = parts.about().clone();
     let in_target = |problem: Problem| problem.in_target(path);
-    if about.bands != 1 {
-        let bands = about.bands;
-        let problem = format!("a picture shows one band, these are {bands}: choose it by --bands");
-        return Err(in_target(Problem::new(problem)).into());
-    }
+    check_bands(about.bands).map_err(in_target)?;
     let system = about.crs.map(System::of).transpose().map_err(in_target)?;
-    let (world, projection) = (path.with_extension("pgw"), path.with_extension("prj"));
-    check_output(&world, force)?;
-    if system.is_some() {
-        check_output(&projection, force)?;
-    }
+    check_beside(path, system.is_some(), force)?;
+    let (world, projection) = beside(path);
     let strip = whole_band(parts, 0)?;
     let (pixels, width) = (&strip.level[0], strip.columns.len());
     let ends = limits(pixels);
@@ -44,6 +37,29 @@ pub fn write_bare_png<P: MapParts>(
         write_bytes(&projection, system.wkt().as_bytes(), force)?;
     }
     Ok(())
+}
+
+/// A picture shows one band.
+pub(super) fn check_bands(bands: usize) -> Check<()> {
+    match bands {
+        1 => Ok(()),
+        _ => Err(Problem::new(format!(
+            "a picture shows one band, these are {bands}: choose one with --bands of `portolan \
+             convert` or `predict`"
+        ))),
+    }
+}
+
+/// The world file, and the one that says the coordinate system.
+fn beside(path: &Path) -> (PathBuf, PathBuf) {
+    (path.with_extension("pgw"), path.with_extension("prj"))
+}
+
+/// Refuses files beside the picture that cannot be written.
+pub(super) fn check_beside(path: &Path, projected: bool, force: bool) -> Result<()> {
+    let (world, projection) = beside(path);
+    check_output(&world, force)?;
+    if projected { check_output(&projection, force) } else { Ok(()) }
 }
 
 /// Size of a pixel, no rotation, and the centre of the pixel in the north-west corner.

@@ -81,7 +81,7 @@ fn write_features(path: &Path, crs: Option<Crs>, features: &[Value], force: bool
 
 /// Writes the areas of a map at or above levels: a MultiPolygon for every band and level. Without
 /// levels, a few round ones of each band.
-pub fn write_contours<P: MapParts>(
+pub(super) fn write_contours<P: MapParts>(
     path: &Path,
     parts: &mut P,
     levels: &[f64],

@@ -16,7 +16,11 @@ use crate::output::Part;
 const SMALLEST: usize = 512;
 
 /// Writes a map as a cloud-optimised GeoTIFF.
-pub fn write_geotiff<P: MapParts>(path: &Path, parts: &mut P, force: bool) -> Result<(), P::Error> {
+pub(super) fn write_geotiff<P: MapParts>(
+    path: &Path,
+    parts: &mut P,
+    force: bool,
+) -> Result<(), P::Error> {
     let about = parts.about().clone();
     let in_target = |problem: Problem| problem.in_target(path);
     let layers = layers(parts);

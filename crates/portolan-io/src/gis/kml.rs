@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::Path;
 
-use portolan::Site;
+use portolan::{Crs, Site};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, System, ZipWriter};
 
@@ -28,7 +28,11 @@ const MANY: usize = 8;
 const ALONG: usize = 64;
 
 /// Writes a map as KMZ.
-pub fn write_kmz<P: MapParts>(path: &Path, parts: &mut P, force: bool) -> Result<(), P::Error> {
+pub(super) fn write_kmz<P: MapParts>(
+    path: &Path,
+    parts: &mut P,
+    force: bool,
+) -> Result<(), P::Error> {
     let about = parts.about().clone();
     let in_target = |problem: Problem| problem.in_target(path);
     let warp = Warp::of(&about).map_err(in_target)?;
@@ -71,6 +75,15 @@ pub fn write_kmz<P: MapParts>(path: &Path, parts: &mut P, force: bool) -> Result
     })?)
 }
 
+/// Refuses a map that lies nowhere on Earth.
+pub(super) fn check_place(crs: Option<Crs>) -> Check<()> {
+    crs.map(|_| ()).ok_or_else(unplaced)
+}
+
+fn unplaced() -> Problem {
+    Problem::new("where on Earth the map lies is not known, which KMZ needs: say it with --crs")
+}
+
 /// Which cell lies under each pixel of an image in latitude and longitude.
 struct Warp {
     projection: Projection,
@@ -87,11 +100,7 @@ struct Warp {
 
 impl Warp {
     fn of(about: &MapAbout) -> Check<Self> {
-        let crs = about.crs.ok_or_else(|| {
-            Problem::new(
-                "where on Earth the map lies is not known, which KMZ needs: say it with --crs",
-            )
-        })?;
+        let crs = about.crs.ok_or_else(unplaced)?;
         let (rows, cols) = (about.grid.rows(), about.grid.cols());
         if rows.saturating_mul(cols) >= u32::MAX as usize {
             return Err(Problem::new(format!("{rows} x {cols} cells are too many for KMZ")));

@@ -25,14 +25,9 @@ mod tiff;
 mod zarr;
 
 pub use area::Area;
-pub use bare_png::write_bare_png;
 pub use chosen::Chosen;
-pub use geojson::{write_contours, write_emitters, write_sensors};
-pub use geotiff::write_geotiff;
-pub use kml::write_kmz;
+pub use geojson::{write_emitters, write_sensors};
 pub use mask::{Mask, MaskRule, Masked};
-pub use netcdf::write_netcdf;
 pub use parts::{MapAbout, MapParts, Part, WholeMap};
-pub use raster::write_raster;
+pub use raster::{MapPlan, check_raster, write_raster};
 pub use stored::StoredMap;
-pub use zarr::write_zarr;

@@ -10,7 +10,8 @@ use netcdf_writer::{
 
 use super::cf::{Word, grid_mapping};
 use super::parts::{MapAbout, MapParts};
-use super::strips::{each_strip, layers};
+use super::raster::MapPlan;
+use super::strips::each_strip;
 use crate::error::{Check, Problem};
 use crate::memory;
 use crate::output::write_file;
@@ -23,11 +24,14 @@ const BYTES: u64 = 16;
 
 type Variable = netcdf_writer::VariableId;
 
-/// Writes a map as NetCDF-4.
-pub fn write_netcdf<P: MapParts>(path: &Path, parts: &mut P, force: bool) -> Result<(), P::Error> {
+/// Writes a map as NetCDF-4; [`check_raster`](super::check_raster) says whether it fits memory.
+pub(super) fn write_netcdf<P: MapParts>(
+    path: &Path,
+    parts: &mut P,
+    force: bool,
+) -> Result<(), P::Error> {
     let about = parts.about().clone();
     let in_target = |problem: Problem| problem.in_target(path);
-    check_size(&about, layers(parts)).map_err(in_target)?;
     let (mut file, power, spread) = describe(&about).map_err(in_target)?;
     each_strip(parts, SIDE, |strip| {
         let all = |range: std::ops::Range<usize>| NcSliceInfoElem::Slice {
@@ -60,9 +64,10 @@ fn wrong(error: &netcdf_writer::Error) -> Problem {
 }
 
 /// Refuses what does not fit memory.
-fn check_size(about: &MapAbout, layers: usize) -> Check<()> {
-    let (columns, lines) = (about.grid.rows(), about.grid.cols());
-    let numbers = (about.grid.cells() as u64).saturating_mul(layers as u64);
+pub(super) fn check_size(plan: &MapPlan) -> Check<()> {
+    let (columns, lines) = (plan.grid.rows(), plan.grid.cols());
+    let layers = plan.bands as u64 * if plan.spread { 2 } else { 1 };
+    let numbers = (plan.grid.cells() as u64).saturating_mul(layers);
     let what = format!("NetCDF of {columns} x {lines} x {layers}");
     memory::check(&what, numbers.saturating_mul(BYTES), "choose a name that ends in .zarr")
 }

@@ -22,7 +22,11 @@ const SIDE: usize = 512;
 pub(crate) const ABOUT: &str = "zarr.json";
 
 /// Writes a map as a Zarr store.
-pub fn write_zarr<P: MapParts>(path: &Path, parts: &mut P, force: bool) -> Result<(), P::Error> {
+pub(super) fn write_zarr<P: MapParts>(
+    path: &Path,
+    parts: &mut P,
+    force: bool,
+) -> Result<(), P::Error> {
     let about = parts.about().clone();
     let mapping = match about.crs {
         Some(crs) => Some(grid_mapping(crs).map_err(|problem| problem.in_target(path))?),

@@ -14,8 +14,8 @@ use crate::source::Source;
 use crate::store::Store;
 use crate::table::Table;
 use crate::{
-    mannheim, map_arrays, mat5, mat5_write, model_file, npy_store, npz, readings_arrays, survey,
-    table,
+    gis, mannheim, map_arrays, mat5, mat5_write, model_file, npy_store, npz, readings_arrays,
+    survey, table,
 };
 
 /// A file format.
@@ -33,11 +33,35 @@ pub enum Format {
     Trace,
     /// Sweeps of rtl_power, hackrf_sweep or soapy_power.
     Sweep,
-    /// Points with properties.
-    GeoJson,
     /// One NumPy array.
     Npy,
+    /// Points with properties; areas and ellipses are written only.
+    GeoJson,
+    /// Cloud-optimised GeoTIFF; written only.
+    GeoTiff,
+    /// NetCDF-4; written only.
+    NetCdf,
+    /// A folder of chunks; written only.
+    Zarr,
+    /// Pictures for a globe; written only.
+    Kmz,
+    /// A bare picture with a world file; written only.
+    Png,
 }
+
+/// Endings of outputs.
+const ENDINGS: [(&str, Format); 10] = [
+    ("npz", Format::Npz),
+    ("csv", Format::Csv),
+    ("mat", Format::Mat5),
+    ("tif", Format::GeoTiff),
+    ("tiff", Format::GeoTiff),
+    ("nc", Format::NetCdf),
+    ("zarr", Format::Zarr),
+    ("geojson", Format::GeoJson),
+    ("kmz", Format::Kmz),
+    ("png", Format::Png),
+];
 
 impl Format {
     /// The format of a name, for input that cannot say it.
@@ -56,14 +80,30 @@ impl Format {
 
     /// The format that an output's name asks for.
     pub fn of_output(path: impl AsRef<Path>) -> Result<Self> {
-        match extension(path.as_ref()).as_str() {
-            "npz" => Ok(Format::Npz),
-            "csv" => Ok(Format::Csv),
-            "mat" => Ok(Format::Mat5),
-            _ => {
-                Err(Problem::new("its name must end in .npz, .csv or .mat")
-                    .in_target(path.as_ref()))
-            }
+        let ending = extension(path.as_ref());
+        let known = ENDINGS.iter().find(|(name, _)| *name == ending).map(|(_, format)| *format);
+        known.ok_or_else(|| {
+            let problem = "its name must end in .npz, .csv or .mat, or for maps on Earth in .tif, \
+                           .nc, .zarr, .geojson, .kmz or .png";
+            Problem::new(problem).in_target(path.as_ref())
+        })
+    }
+
+    /// Whether a map goes there part by part, for a geographic information system.
+    pub fn is_gis(self) -> bool {
+        use Format::{GeoJson, GeoTiff, Kmz, NetCdf, Png, Zarr};
+        matches!(self, GeoTiff | NetCdf | Zarr | GeoJson | Kmz | Png)
+    }
+
+    /// Refuses an output that cannot hold readings.
+    pub fn check_readings(path: impl AsRef<Path>) -> Result<()> {
+        match Self::of_output(path.as_ref())? {
+            Format::GeoJson => Ok(()),
+            format if format.is_gis() => Err(Problem::new(format!(
+                "{format} holds maps, these are readings: choose .npz, .csv, .mat or .geojson"
+            ))
+            .in_target(path.as_ref())),
+            _ => Ok(()),
         }
     }
 }
@@ -77,8 +117,13 @@ impl std::fmt::Display for Format {
             Format::Mat73 => "mat v7.3",
             Format::Trace => "trace",
             Format::Sweep => "sweep",
-            Format::GeoJson => "GeoJSON",
             Format::Npy => "npy",
+            Format::GeoJson => "GeoJSON",
+            Format::GeoTiff => "GeoTIFF",
+            Format::NetCdf => "NetCDF",
+            Format::Zarr => "Zarr",
+            Format::Kmz => "KMZ",
+            Format::Png => "PNG",
         })
     }
 }
@@ -194,6 +239,7 @@ pub fn write_map(path: impl AsRef<Path>, map: &RadioMap, options: &WriteOptions)
             mat5_write::check(&arrays).map_err(|p| p.in_target(path))?;
             write_file(path, options.force, |out| mat5_write::write(&arrays, out))
         }
+        format if format.is_gis() => gis::write_raster(path, &mut gis::WholeMap::new(map), options),
         _ => {
             table::write::check_map(map, options.unit).map_err(|p| p.in_target(path))?;
             write_file(path, options.force, |out| table::write::write_map(map, options.unit, out))
@@ -221,8 +267,10 @@ pub fn write_readings(
     options: &WriteOptions,
 ) -> Result<()> {
     let path = path.as_ref();
+    Format::check_readings(path)?;
     let arrays = readings_arrays::arrays(readings);
     match Format::of_output(path)? {
+        Format::GeoJson => gis::write_sensors(path, readings, options.force),
         Format::Npz => write_file(path, options.force, |out| npz::write(&arrays, out)),
         Format::Mat5 | Format::Mat73 => {
             mat5_write::check(&arrays).map_err(|p| p.in_target(path))?;
@@ -366,9 +414,7 @@ pub(crate) fn open_store<'a>(format: Format, bytes: &'a [u8]) -> Check<Box<dyn S
             "is a MATLAB 7.3 file, which this build does not read: save it by save -v7",
         )),
         Format::Npy => Ok(Box::new(npy_store::NpyStore::open(bytes)?)),
-        Format::Csv | Format::Trace | Format::Sweep | Format::GeoJson => {
-            Err(Problem::new("is a table, expected arrays"))
-        }
+        _ => Err(Problem::new("is a table, expected arrays")),
     }
 }
 

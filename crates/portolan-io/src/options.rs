@@ -236,6 +236,8 @@ pub struct WriteOptions {
     /// The unit of a table's columns; arrays are always linear. By default dBm, but linear for a
     /// band that holds a zero, which has no value in dBm.
     pub unit: Option<Unit>,
+    /// Levels of the areas that a GeoJSON of a map holds; a few round ones where there are none.
+    pub levels: Vec<f64>,
 }
 
 /// What a file turned out to hold.

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use tempfile::{Builder, NamedTempFile};
+use tempfile::{Builder, NamedTempFile, TempDir};
 
 use crate::error::{IoError, Problem, Result};
 use crate::memory::shown_bytes;
@@ -38,7 +38,12 @@ pub fn try_abandon_writes() -> Option<impl Sized> {
 
 fn remove_all(files: &mut Vec<PathBuf>) {
     for file in files.drain(..) {
-        // It may have failed by itself in the meantime.
+        // It may have failed by itself in the meantime; a folder may still be written into.
+        for _ in 0..5 {
+            if !file.is_dir() || std::fs::remove_dir_all(&file).is_ok() {
+                break;
+            }
+        }
         let _ = std::fs::remove_file(file);
     }
 }
@@ -56,7 +61,13 @@ pub fn check_output(path: &Path, force: bool) -> Result<()> {
 
 fn check_name(path: &Path, force: bool) -> Result<()> {
     if path.is_dir() {
-        return Err(Problem::new("it is a folder, expected a file name").in_target(path));
+        let problem = match (is_store_name(path), force) {
+            (false, _) => "it is a folder, expected a file name",
+            (true, false) => return Err(IoError::Exists { path: path.to_owned() }),
+            (true, true) if is_store(path) => return Ok(()),
+            (true, true) => "it is a folder that holds no Zarr store",
+        };
+        return Err(Problem::new(problem).in_target(path));
     }
     // Renaming onto a device would replace it.
     if path.metadata().is_ok_and(|found| !found.is_file()) {
@@ -189,6 +200,74 @@ impl Part {
             }
             Err(error) => Err(failed(error.error)),
         }
+    }
+}
+
+/// Whether an output of that name is a folder.
+fn is_store_name(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("zarr"))
+}
+
+/// Whether a folder holds what `--force` may replace: a Zarr store, of whatever version.
+fn is_store(path: &Path) -> bool {
+    ["zarr.json", ".zgroup"].iter().any(|name| path.join(name).is_file())
+}
+
+/// A folder that is being filled beside its name; removed unless it is finished.
+pub(crate) struct Folder {
+    temporary: TempDir,
+    _listed: Listed,
+}
+
+impl Folder {
+    /// A new folder beside the output.
+    pub fn begin(path: &Path) -> io::Result<Self> {
+        let mut builder = Builder::new();
+        builder.prefix(".portolan-").suffix(".part");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(std::fs::Permissions::from_mode(0o777));
+        }
+        let mut files = unfinished();
+        let temporary = builder.tempdir_in(folder(path))?;
+        files.push(temporary.path().to_owned());
+        let _listed = Listed(temporary.path().to_owned());
+        Ok(Self { temporary, _listed })
+    }
+
+    pub fn path(&self) -> &Path {
+        self.temporary.path()
+    }
+
+    /// Gives the folder its name; what was there before goes when the new one is in place.
+    pub fn finish(self, path: &Path, force: bool) -> Result<()> {
+        check_name(path, force)?;
+        let failed = |source| IoError::Write { path: path.to_owned(), source };
+        let Self { temporary, _listed } = self;
+        let naming = unfinished();
+        let old = match path.symlink_metadata().is_ok() {
+            true => {
+                let aside = Builder::new()
+                    .prefix(".portolan-")
+                    .suffix(".old")
+                    .tempdir_in(folder(path))
+                    .map_err(failed)?;
+                std::fs::rename(path, aside.path().join("old")).map_err(failed)?;
+                Some(aside)
+            }
+            false => None,
+        };
+        if let Err(error) = std::fs::rename(temporary.path(), path) {
+            if let Some(aside) = &old {
+                std::fs::rename(aside.path().join("old"), path).map_err(failed)?;
+            }
+            return Err(failed(error));
+        }
+        // It has another name now: nothing is left to remove.
+        let _ = temporary.keep();
+        drop(naming);
+        Ok(())
     }
 }
 

@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use portolan::Crs;
+use portolan_io::gis::Area;
 use portolan_io::{
     Clock, IoError, MapFile, ReadOptions, Silence, SurveyOptions, Unit, inspect, read, read_map,
     read_places, read_readings,
@@ -95,7 +97,7 @@ fn surveys(folder: &Path, path: &Path, check: impl Fn(Option<IoError>)) {
     let unit = Some(Unit::Dbm);
     let options = ReadOptions { survey, not_heard, unit, ..ReadOptions::default() };
     check(read_readings(path, &options).err());
-    check(read_places(path, Some(portolan::Crs::Epsg(32632))).err());
+    check(read_places(path, Some(Crs::Epsg(32632))).err());
 }
 
 #[test]
@@ -114,6 +116,23 @@ fn the_seeds_themselves_are_read() {
         };
         let found = read_readings(&path, &ReadOptions { survey, ..ReadOptions::default() });
         assert!(found.is_ok(), "{name} {found:?}");
+    }
+}
+
+const POLYGON: &str = r#"{"type":"FeatureCollection","features":[{"type":"Feature","properties":{},
+"geometry":{"type":"MultiPolygon","coordinates":[[[[8.4,49.4],[8.6,49.4],[8.5,49.6],[8.4,49.4]],
+[[8.45,49.45],[8.5,49.5],[8.55,49.45],[8.45,49.45]]]]}}]}"#;
+
+/// Polygons of a mask on these bytes: an area, or one line that blames the file.
+fn survive_as_polygons(bytes: &[u8]) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("area.geojson");
+    std::fs::write(&path, bytes).unwrap();
+    for crs in [None, Some(Crs::Epsg(32632))] {
+        if let Err(error) = Area::read(&path, crs) {
+            let text = error.to_string();
+            assert!(error.is_input() && !text.contains('\n') && text.len() < 1000, "{text}");
+        }
     }
 }
 
@@ -189,6 +208,23 @@ proptest! {
     }
 
     #[test]
+    fn random_polygons(text in "[\\[\\]{}:,\"0-9.e-]{0,60}") {
+        survive_as_polygons(text.as_bytes());
+        let inside = format!(r#"{{"type":"Polygon","coordinates":[{text}]}}"#);
+        survive_as_polygons(inside.as_bytes());
+    }
+
+    #[test]
+    fn damaged_polygons(
+        place in any::<prop::sample::Index>(), byte in any::<u8>(), share in 0.0..1.0f64,
+    ) {
+        let mut bytes = POLYGON.as_bytes().to_vec();
+        bytes[place.index(POLYGON.len())] = byte;
+        survive_as_polygons(&bytes);
+        survive_as_polygons(&bytes[..(bytes.len() as f64 * share) as usize]);
+    }
+
+    #[test]
     fn cut_short(index in 0..=LAST, share in 0.0..1.0f64) {
         let (name, bytes) = seed(index);
         survive(name, &bytes[..(bytes.len() as f64 * share) as usize]);
@@ -218,6 +254,22 @@ proptest! {
         bytes[place..place + 4].copy_from_slice(&word.to_le_bytes());
         survive(name, &bytes);
     }
+}
+
+#[test]
+fn polygons_nested_a_million_deep() {
+    survive_as_polygons("[".repeat(1_000_000).as_bytes());
+    let deep = format!(
+        "{}1{}",
+        "{\"type\":\"Feature\",\"geometry\":".repeat(100_000),
+        "}".repeat(100_000)
+    );
+    survive_as_polygons(deep.as_bytes());
+    survive_as_polygons(
+        br#"{"type":"Polygon","coordinates":[[[1e308,0],[-1e308,1e308],[0,-1e308]]]}"#,
+    );
+    let path = data("polygon that is not there.geojson");
+    assert!(Area::read(path, None).unwrap_err().is_input());
 }
 
 /// An npz with one stored entry and whatever sizes its headers claim.

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use portolan_io::gis::MaskRule;
 
 use super::parse;
 use super::shared::{ReadArgs, UnitName};
@@ -62,10 +63,24 @@ pub enum KindName {
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
 pub struct ConvertArgs {
-    /// A map or readings (.npz, .csv, .mat, Wi-Fi trace)
+    /// A map, readings or a model (.npz, .csv, .mat, Wi-Fi trace)
     pub input: PathBuf,
-    /// Where to write (.npz, .mat, .csv)
+    /// Where to write (.npz, .mat, .csv; maps also .tif, .nc, .zarr, .geojson, .kmz, .png; readings
+    /// and the emitters of a model also .geojson)
     pub output: PathBuf,
+    /// Only these bands of a map: labels, frequencies such as 2412MHz, or numbers from 0
+    #[arg(long, value_delimiter = ',')]
+    pub bands: Option<Vec<String>>,
+    /// Levels of the areas in a .geojson of a map [default: a few round ones]
+    #[arg(long, value_name = "DB", value_delimiter = ',', allow_hyphen_values = true)]
+    pub levels: Vec<f64>,
+    /// Show only where this holds: spread=DB at most, distance=METRES to a sensor at most, hull of
+    /// the sensors, or inside a polygon (*.geojson); may be repeated
+    #[arg(long, value_name = "RULE")]
+    pub mask: Vec<MaskRule>,
+    /// The readings whose sensors `--mask distance` and `--mask hull` mean
+    #[arg(long)]
+    pub readings: Option<PathBuf>,
     /// Replace an existing output
     #[arg(long)]
     pub force: bool,

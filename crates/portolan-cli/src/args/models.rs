@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use portolan_io::gis::MaskRule;
 
 use super::parse;
 use super::shared::{FitChoice, ReadArgs, RunArgs};
@@ -12,9 +13,13 @@ use super::shared::{FitChoice, ReadArgs, RunArgs};
 pub struct EstimateArgs {
     #[command(flatten)]
     pub fit: FitChoice,
-    /// Where to write the map (.npz, .mat, .csv)
+    /// Where to write the map (.npz, .mat, .csv, .tif, .nc, .zarr, .geojson, .kmz, .png)
     #[arg(short, long)]
     pub output: PathBuf,
+    /// Show only where this holds: spread=DB at most, distance=METRES to a sensor at most, hull of
+    /// the sensors, or inside a polygon (*.geojson); may be repeated
+    #[arg(long, value_name = "RULE")]
+    pub mask: Vec<MaskRule>,
     /// Write a map that is beyond memory in float64 instead of float32
     #[arg(long)]
     pub f64: bool,
@@ -50,12 +55,17 @@ pub struct PredictArgs {
     /// Places to ask about: a table with the columns x_m and y_m (.csv)
     #[arg(conflicts_with_all = ["grid", "cell_m", "origin", "region"])]
     pub places: Option<PathBuf>,
-    /// Where to write: predictions at places (.csv), or a map (.npz, .mat, .csv)
+    /// Where to write: predictions at places (.csv), or a map (.npz, .mat, .csv, .tif, .nc, .zarr,
+    /// .geojson, .kmz, .png)
     #[arg(short, long)]
     pub output: PathBuf,
     /// Only these bands: labels, frequencies such as 2412MHz, or numbers from 0
     #[arg(long, value_delimiter = ',')]
     pub bands: Option<Vec<String>>,
+    /// Show only where this holds: spread=DB at most, distance=METRES to a sensor at most, hull of
+    /// the sensors, or inside a polygon (*.geojson); may be repeated
+    #[arg(long, value_name = "RULE", conflicts_with = "places")]
+    pub mask: Vec<MaskRule>,
     /// Draw a map of so many rows x columns [default: the model's grid]
     #[arg(long, value_parser = parse::grid)]
     pub grid: Option<(usize, usize)>,

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use portolan::{EstimateError, Grid, Model, RadioMap, Scale};
+use portolan::{Crs, Grid, Model, RadioMap, Scale};
+use portolan_io::gis::{MapPlan, Mask, Masked, check_raster, write_raster};
 use portolan_io::{
-    Element, IoError, MapAttributes, MapLayout, MapWriter, WriteOptions, attribute_arrays,
-    write_map,
+    Element, Format, MapAttributes, MapLayout, MapWriter, WriteOptions, attribute_arrays, write_map,
 };
 
 use super::far_above;
 use super::needs::MapSize;
+use super::parts::{ModelParts, PartFailure};
 use crate::failure::Failure;
 use crate::watch::watched;
 
@@ -18,6 +19,8 @@ pub struct MapRequest<'a> {
     pub model: &'a Model,
     pub grid: Grid,
     pub bands: &'a [usize],
+    /// What is not shown.
+    pub mask: &'a Mask,
     pub output: &'a Path,
     pub f64: bool,
     pub force: bool,
@@ -27,16 +30,27 @@ pub struct MapRequest<'a> {
 const STRIP: usize = 1 << 21;
 
 /// Refuses a map that cannot be written, and says what a large one takes: before any work.
-pub fn check_map(size: &MapSize, output: &Path, f64: bool) -> Result<(), Failure> {
+pub fn check_map(
+    size: &MapSize,
+    crs: Option<Crs>,
+    (output, force): (&Path, bool),
+    f64: bool,
+) -> Result<(), Failure> {
+    let MapSize { grid, bands, spread, .. } = *size;
+    check_raster(output, &MapPlan { grid, bands, spread, crs }, force)?;
     size.needs(output, f64, STRIP as u64)?.check(output)
 }
 
 /// Draws and writes; returns what the user should know.
 pub fn draw_map(request: &MapRequest<'_>) -> Result<Vec<String>, Failure> {
-    let MapRequest { model, grid, bands, output, force, .. } = *request;
+    let MapRequest { model, grid, bands, mask, output, force, .. } = *request;
+    mask.check(model.gives_spread()).map_err(Failure::input)?;
+    if Format::of_output(output)?.is_gis() {
+        return by_parts(request);
+    }
     if !MapSize::of_model(model, grid, bands.len()).by_strips(output)? {
         let map = watched("drawing", |progress| model.map(grid, progress))?;
-        let map = some_bands(map, bands)?;
+        let map = mask.masked(some_bands(map, bands)?)?;
         write_map(output, &map, &WriteOptions { force, ..WriteOptions::default() })?;
         let loudest =
             (0..map.bands()).flat_map(|k| map.band(k)).filter(|x| !x.is_nan()).fold(0.0, f64::max);
@@ -52,8 +66,21 @@ fn some_bands(map: RadioMap, bands: &[usize]) -> Result<RadioMap, Failure> {
     Ok(map.select_bands(bands)?)
 }
 
+/// For a geographic information system: the writer asks for the parts it needs.
+fn by_parts(request: &MapRequest<'_>) -> Result<Vec<String>, Failure> {
+    let MapRequest { model, grid, bands, mask, output, force, .. } = *request;
+    let options = WriteOptions { force, ..WriteOptions::default() };
+    let loudest = watched("drawing", |progress| {
+        let parts = ModelParts::new(model, grid, bands, progress)?;
+        let mut masked = Masked::new(parts, mask, output)?;
+        write_raster(output, &mut masked, &options)?;
+        Ok::<f64, PartFailure>(masked.into_inner().loudest)
+    })?;
+    Ok(far_above(loudest, model.loudest()).into_iter().collect())
+}
+
 fn by_strips(request: &MapRequest<'_>) -> Result<Vec<String>, Failure> {
-    let MapRequest { model, grid, bands, output, force, .. } = *request;
+    let MapRequest { model, grid, bands, mask, output, force, .. } = *request;
     let element = if request.f64 { Element::Float64 } else { Element::Float32 };
     let mut arrays = vec!["map"];
     if model.gives_spread() {
@@ -86,34 +113,15 @@ fn by_strips(request: &MapRequest<'_>) -> Result<Vec<String>, Failure> {
                 let shape = (last - first, cols, bands.len());
                 values.into_shape_with_order(shape).expect("every cell of the strip was asked for")
             };
-            writer.write_rows("map", cube(found.power).view())?;
-            if let Some(spread) = found.spread_db {
-                writer.write_rows("spread_db", cube(spread).view())?;
+            let (mut power, mut spread) = (cube(found.power), found.spread_db.map(cube));
+            mask.apply(grid, (first..last, 0..cols), &mut power, spread.as_mut());
+            writer.write_rows("map", power.view())?;
+            if let Some(spread) = spread {
+                writer.write_rows("spread_db", spread.view())?;
             }
         }
-        Ok::<(), StripFailure>(())
-    })
-    .map_err(|failure| match failure {
-        StripFailure::Predict(error) => Failure::from(error),
-        StripFailure::Write(error) => Failure::from(error),
+        Ok::<(), PartFailure>(())
     })?;
     writer.finish()?;
     Ok(far_above(loudest, model.loudest()).into_iter().collect())
-}
-
-enum StripFailure {
-    Predict(EstimateError),
-    Write(IoError),
-}
-
-impl From<EstimateError> for StripFailure {
-    fn from(error: EstimateError) -> Self {
-        StripFailure::Predict(error)
-    }
-}
-
-impl From<IoError> for StripFailure {
-    fn from(error: IoError) -> Self {
-        StripFailure::Write(error)
-    }
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::draw::{MapRequest, check_map, draw_map};
 use super::fit::{emitters_table, fitted, headline, report};
 use super::needs::MapSize;
+use super::parts::mask_of;
 use super::{Seconds, check_target};
 use crate::args::EstimateArgs;
 use crate::failure::Failure;
@@ -18,7 +19,9 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
     check_target(&args.output, args.force)?;
     let (readings, model, seconds) = fitted(&args.fit, &args.output, |method, readings| {
         let size = MapSize::of_method(method, readings.grid_or_default()?, readings.bands());
-        check_map(&size, &args.output, args.f64)
+        // Polygons that cannot be read are found before the fit.
+        mask_of(&args.mask, readings.sites(), readings.crs())?;
+        check_map(&size, readings.crs(), (&args.output, args.force), args.f64)
     })?;
     check_interrupt()?;
     let start = Instant::now();
@@ -31,10 +34,12 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
         )]);
     }
     let bands: Vec<usize> = (0..model.bands()).collect();
+    let mask = mask_of(&args.mask, model.sites(), model.crs())?;
     let request = MapRequest {
         model: &model,
         grid,
         bands: &bands,
+        mask: &mask,
         output: &args.output,
         f64: args.f64,
         force: args.force,

@@ -12,6 +12,7 @@ pub mod fit;
 pub mod inspect;
 pub mod methods;
 mod needs;
+mod parts;
 pub mod plot;
 pub mod predict;
 #[cfg(feature = "paper")]

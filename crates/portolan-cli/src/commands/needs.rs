@@ -16,6 +16,8 @@ const LARGE: u64 = 1_000_000_000;
 const MOST_AT_ONCE: u64 = 1 << 26;
 /// Factored maps of more entries than this are written without the dense map.
 const MOST_DENSE: u64 = 1 << 24;
+/// Entries that are drawn together for a geographic information system.
+const PART: u64 = 1 << 22;
 /// Bytes that an entry takes while a map is drawn at once: power, spread and reading spread, and a
 /// copy of each.
 const BYTES_AT_ONCE: u64 = 48;
@@ -104,15 +106,20 @@ impl MapSize {
         format!("a map of {rows} x {cols} x {}", self.bands)
     }
 
-    /// Whether the map is written strip by strip, which only npz takes.
+    /// Whether the map is written strip by strip: always for a geographic information system, and
+    /// where it is large into npz.
     pub fn by_strips(&self, output: &Path) -> Result<bool, Failure> {
+        let format = Format::of_output(output)?;
+        if format.is_gis() {
+            return Ok(true);
+        }
         let entries = self.entries();
         let at_once = entries.saturating_mul(BYTES_AT_ONCE);
         let short = free_memory().is_some_and(|free| at_once > free / 2);
         let strips = entries > MOST_AT_ONCE || short;
-        if strips && Format::of_output(output)? != Format::Npz {
+        if strips && format != Format::Npz {
             return Err(Failure::input(format!(
-                "{}: {} is written strip by strip, which only .npz takes",
+                "{}: {} is written strip by strip, which .npz, .tif and .zarr take",
                 output.display(),
                 self.what()
             )));
@@ -127,6 +134,8 @@ impl MapSize {
         let sure = if self.sure { spreads } else { 0 };
         let of = |arrays: u64, bytes: u64| entries.saturating_mul(arrays * bytes);
         let (file, held) = match (self.by_strips(output)?, Format::of_output(output)?) {
+            (true, Format::NetCdf) => ((0, of(1 + spreads, 4)), of(1 + spreads, 1) / 3 + PART),
+            (true, format) if format.is_gis() => ((0, of(1 + spreads, 4)), PART),
             (true, _) => {
                 let bytes = if f64 { 8 } else { 4 };
                 ((of(1 + sure, bytes), of(1 + spreads, bytes)), strip)

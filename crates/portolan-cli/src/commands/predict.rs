@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::draw::{MapRequest, check_map, draw_map};
 use super::needs::{MapSize, Needs};
+use super::parts::{chosen_bands, mask_of};
 use super::{check_apart, check_target};
 use crate::args::PredictArgs;
 use crate::failure::Failure;
@@ -31,7 +32,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
         }
     }
     let model = read_model(&args.model)?;
-    let bands = bands(args, &model)?;
+    let bands = chosen_bands(args.bands.as_deref(), model.labels(), model.bands(), "model")?;
     let start = Instant::now();
     let (asked, notes) = match &args.places {
         Some(path) => {
@@ -49,9 +50,11 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
         None => {
             let grid = grid(args, &model)?;
             let (output, force) = (&args.output, args.force);
-            check_map(&MapSize::of_model(&model, grid, bands.len()), output, args.f64)?;
-            let request =
-                MapRequest { model: &model, grid, bands: &bands, output, f64: args.f64, force };
+            let size = MapSize::of_model(&model, grid, bands.len());
+            check_map(&size, model.crs(), (output, force), args.f64)?;
+            let mask = mask_of(&args.mask, model.sites(), model.crs())?;
+            let (model, bands, mask, f64) = (&model, &bands[..], &mask, args.f64);
+            let request = MapRequest { model, grid, bands, mask, output, f64, force };
             let notes = draw_map(&request)?;
             (format!("{} x {} cells of {} m", grid.rows(), grid.cols(), grid.cell_m()), notes)
         }
@@ -66,25 +69,6 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     }
     say(&format!("{}: {asked}, {} band(s) in {seconds:.2} s", args.output.display(), bands.len()));
     Ok(())
-}
-
-/// The bands that were asked for, by label or number.
-fn bands(args: &PredictArgs, model: &Model) -> Result<Vec<usize>, Failure> {
-    let Some(names) = &args.bands else { return Ok((0..model.bands()).collect()) };
-    let mut bands = Vec::new();
-    for name in names {
-        let band = model.labels().find(name.trim(), model.bands()).ok_or_else(|| {
-            let known: Vec<String> =
-                (0..model.bands().min(12)).map(|band| model.labels().label(band)).collect();
-            let more = if model.bands() > 12 { ", .." } else { "" };
-            Failure::input(format!("--bands {name}: the model has {}{more}", known.join(", ")))
-        })?;
-        if bands.contains(&band) {
-            return Err(Failure::input(format!("--bands {name}: it is named twice")));
-        }
-        bands.push(band);
-    }
-    Ok(bands)
 }
 
 /// The grid that was asked for; what is left open is the model's own.

@@ -3,7 +3,7 @@
 use portolan::Cell;
 use portolan::quantiser::AUTHORS_EDGES;
 use portolan::sense::{Quantising, Sensing, SensorLayout, sense};
-use portolan_io::{WriteOptions, write_readings};
+use portolan_io::{Format, WriteOptions, write_readings};
 
 use super::{check_apart, check_target, load_map};
 use crate::args::{SenseArgs, parse};
@@ -13,6 +13,7 @@ use crate::watch::check_interrupt;
 
 pub fn run(args: &SenseArgs) -> Result<(), Failure> {
     check_target(&args.output, args.force)?;
+    Format::check_readings(&args.output)?;
     check_apart(&args.output, &[&args.truth])?;
     let layout = layout(args)?;
     let quantising = quantising(args)?;

@@ -22,7 +22,8 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let truth = watched("simulating", |_| simulate(&scenario))?;
     check_interrupt()?;
     let dense = args.factored.then_some(false);
-    write_map(&args.output, &truth, &WriteOptions { force: args.force, dense, unit: None })?;
+    let options = WriteOptions { force: args.force, dense, ..WriteOptions::default() };
+    write_map(&args.output, &truth, &options)?;
     say(&format!(
         "{}: {} x {} cells, {} bands, {} emitters",
         args.output.display(),

@@ -9,6 +9,7 @@ mod damaged;
 mod demo;
 mod emitters;
 mod formats;
+mod gis;
 mod models;
 mod npz;
 mod out_of_memory;

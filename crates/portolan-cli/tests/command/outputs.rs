@@ -198,6 +198,6 @@ fn a_map_beyond_the_disk_is_refused_before_the_fit() {
     desk.refused(&format!("predict model.npz {wide}"), &["takes 20.0 PB", "are free there"]);
     desk.refused(
         "estimate table.csv --method kriging --grid 20000x20000 -o map.csv",
-        &["map.csv: a map of 20000 x 20000 x 1", "only .npz takes"],
+        &["map.csv: a map of 20000 x 20000 x 1", "which .npz, .tif and .zarr take"],
     );
 }

@@ -4,7 +4,30 @@
 //! Rows of a map go with x and its columns with y; rasters have north up: their first line is the
 //! greatest y, and x grows along a line.
 
+mod area;
+mod bare_png;
+mod cf;
+mod chosen;
+mod contour;
 pub mod earth;
+mod geojson;
+mod geokeys;
+mod geotiff;
+mod kml;
+mod mask;
+mod netcdf;
+mod paint;
 mod parts;
+mod raster;
+mod stored;
+mod strips;
+mod tiff;
+mod zarr;
 
+pub use area::Area;
+pub use chosen::Chosen;
+pub use geojson::{write_emitters, write_sensors};
+pub use mask::{Mask, MaskRule, Masked};
 pub use parts::{MapAbout, MapParts, Part, WholeMap};
+pub use raster::{MapPlan, check_raster, write_raster};
+pub use stored::StoredMap;

@@ -115,11 +115,21 @@ impl MapParts for WholeMap<'_> {
         cols: Range<usize>,
         bands: Range<usize>,
     ) -> Result<Part, IoError> {
-        let mut power = Array3::zeros((rows.len(), cols.len(), bands.len()));
-        for (slot, band) in bands.clone().enumerate() {
-            let whole = self.map.band(band);
-            power.slice_mut(s![.., .., slot]).assign(&whole.slice(s![rows.clone(), cols.clone()]));
-        }
+        let power = match self.map.factors() {
+            None => {
+                self.map.to_dense().slice(s![rows.clone(), cols.clone(), bands.clone()]).to_owned()
+            }
+            Some(factors) => {
+                let mut power = Array3::zeros((rows.len(), cols.len(), bands.len()));
+                for (slf, psd) in factors.slf.outer_iter().zip(factors.psd.outer_iter()) {
+                    let loss = slf.slice(s![rows.clone(), cols.clone()]);
+                    for (slot, band) in bands.clone().enumerate() {
+                        power.slice_mut(s![.., .., slot]).scaled_add(psd[band], &loss);
+                    }
+                }
+                power
+            }
+        };
         let spread = self.map.spread_db().map(|all| all.slice(s![rows, cols, bands]).to_owned());
         Ok(Part::from_power(power, spread))
     }

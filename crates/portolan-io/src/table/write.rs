@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use portolan::{BandLabels, RadioMap, Readings, Scale, Site, Values};
 
 use crate::error::{Check, Problem};
+use crate::gis::earth::{Degrees, Projection};
 use crate::options::Unit;
 
 /// Refuses readings that a table cannot hold.
@@ -30,6 +31,7 @@ pub(crate) fn check_readings(readings: &Readings, unit: Option<Unit>) -> Check<(
 /// Refuses a map that a table cannot hold.
 pub(crate) fn check_map(map: &RadioMap, unit: Option<Unit>) -> Check<()> {
     check_unit(map.scale(), unit)?;
+    map.crs().map(Projection::of).transpose()?;
     if needs_decibels(map.scale(), unit) && zeros(map).contains(&true) {
         return Err(no_zero());
     }
@@ -98,7 +100,8 @@ pub(crate) fn write_map(
 ) -> io::Result<()> {
     let choose = |zero| choose(map.scale(), unit, zero);
     let units: Vec<Unit> = zeros(map).into_iter().map(choose).collect();
-    write!(out, "row,col,x_m,y_m")?;
+    let projection = map.crs().and_then(|crs| Projection::of(crs).ok());
+    write!(out, "row,col,x_m,y_m{}", if projection.is_some() { ",lat,lon" } else { "" })?;
     header(map.labels(), &units, out)?;
     if map.spread_db().is_some() {
         for band in 0..map.bands() {
@@ -112,6 +115,12 @@ pub(crate) fn write_map(
         let Site { x_m, y_m } = map.grid().site(cell);
         map.spectrum_into(cell, &mut spectrum);
         write!(out, "{},{},{x_m},{y_m}", cell.row, cell.col)?;
+        if let Some(projection) = &projection {
+            match projection.inverse(Site { x_m, y_m }) {
+                Ok(Degrees { lat, lon }) => write!(out, ",{lat},{lon}")?,
+                Err(_) => write!(out, ",,")?,
+            }
+        }
         line(spectrum.iter().copied(), &units, out)?;
         if let Some(spread) = map.spread_db() {
             let own = (0..map.bands()).map(|band| spread[[cell.row, cell.col, band]]);

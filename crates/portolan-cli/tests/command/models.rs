@@ -187,7 +187,7 @@ fn places_that_are_none_are_refused() {
         ("x_m,y_m\n1,\n", "line 2, column 2"),
         ("x_m,y_m\n1,two\n", "line 2, column 2: 'two'"),
         ("x_m,y_m\n1,2,3\n", "line 2: 3 fields"),
-        ("x_m,z_m\n1,2\n", "x_m and y_m"),
+        ("x_m,z_m\n1,2\n", "x_m,y_m, lat,lon"),
         ("x_m,y_m\n", "no places"),
     ] {
         desk.write("places.csv", text);

@@ -5,8 +5,8 @@ use portolan::{BandLabels, Scale};
 use super::columns::{BandColumn, FrequencyColumn, LongColumns};
 use super::lines::{Line, Lines};
 use super::positions::{Positions, Settled};
-use super::{Entries, entry};
-use crate::error::{Check, Problem};
+use super::{Entries, entry, no_readings};
+use crate::error::Check;
 use crate::options::ReadOptions;
 use crate::survey::{BandKind, Clock, Sighting, Sightings, time_of};
 
@@ -95,7 +95,7 @@ impl Long<'_> {
             }
         }
         if sightings.is_empty() {
-            return Err(Problem::new("a header but no readings below it"));
+            return Err(no_readings(lost.place));
         }
         if let BandColumn::Frequency(FrequencyColumn { scale: None, .. }) = self.columns.band
             && sightings.scale_frequencies(MOST_MHZ, 1e6)

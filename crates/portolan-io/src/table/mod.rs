@@ -231,6 +231,14 @@ impl TableLayout {
     }
 }
 
+/// Says why a table has no readings; `lost` of its lines have no position.
+fn no_readings(lost: usize) -> Problem {
+    Problem::new(match lost {
+        0 => "a header but no readings below it".to_string(),
+        _ => format!("none of {lost} line(s) has a position"),
+    })
+}
+
 /// A value and whether it is the caller's code for "not heard".
 fn entry(line: &Line, column: usize, unit: Unit, silence: Option<Silence>) -> Check<(f64, bool)> {
     match silence {

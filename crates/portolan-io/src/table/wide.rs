@@ -6,7 +6,7 @@ use portolan::{BandLabels, Site};
 use super::columns::Band;
 use super::lines::Lines;
 use super::positions::Positions;
-use super::{Entries, entry};
+use super::{Entries, entry, no_readings};
 use crate::error::{Check, Problem};
 use crate::options::ReadOptions;
 use crate::survey::{Clock, time_of};
@@ -43,7 +43,7 @@ pub(super) fn read(
         warnings.push(format!("{lost} line(s) without a position: left out"));
     }
     if sites.is_empty() {
-        return Err(Problem::new("a header but no readings below it"));
+        return Err(no_readings(lost));
     }
     let freq_hz: Option<Vec<f64>> = bands.iter().map(|band| band.freq_hz).collect();
     let names: Option<Vec<String>> = bands.iter().map(|band| band.label.clone()).collect();

@@ -1,9 +1,9 @@
 //! Wide tables: a column per band, named by its unit and frequency or name. Readings have the
-//! columns `x_m,y_m`, or `row,col` where they stand on the cells of a grid; a map has both, and the
-//! spread of every band beside it. Without a frequency or name the bands are numbered. A band is
-//! written in decibels unless it holds a zero, which decibels cannot say: then it is linear. An
-//! entry that was not heard is a zero. Factors, emitters, floors, and noise and number of readings
-//! are not kept.
+//! columns `x_m,y_m` (and `lat,lon` where it is known where on Earth they are), or `row,col` where
+//! they stand on the cells of a grid; a map has both, and the spread of every band beside it.
+//! Without a frequency or name the bands are numbered. A band is written in decibels unless it holds
+//! a zero, which decibels cannot say: then it is linear. An entry that was not heard is a zero.
+//! Factors, emitters, floors, and noise and number of readings are not kept.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -79,7 +79,10 @@ pub(crate) fn write_readings(
         let plain = grid.cell_m() == 1.0 && grid.origin() == Site::new(0.0, 0.0);
         plain && readings.sites().iter().all(centred)
     });
+    let projection = readings.crs().and_then(|crs| Projection::of(crs).ok());
+    let on_cells = on_cells.filter(|_| projection.is_none());
     write!(out, "{}", if on_cells.is_some() { "row,col" } else { "x_m,y_m" })?;
+    write!(out, "{}", if projection.is_some() { ",lat,lon" } else { "" })?;
     header(readings.labels(), &units, out)?;
     writeln!(out)?;
     for (site, values) in readings.sites().iter().zip(power.rows()) {
@@ -87,6 +90,7 @@ pub(crate) fn write_readings(
             Some(cell) => write!(out, "{},{}", cell.row, cell.col)?,
             None => write!(out, "{},{}", site.x_m, site.y_m)?,
         }
+        degrees(projection.as_ref(), *site, out)?;
         line(values.iter().copied(), &units, out)?;
         writeln!(out)?;
     }
@@ -115,12 +119,7 @@ pub(crate) fn write_map(
         let Site { x_m, y_m } = map.grid().site(cell);
         map.spectrum_into(cell, &mut spectrum);
         write!(out, "{},{},{x_m},{y_m}", cell.row, cell.col)?;
-        if let Some(projection) = &projection {
-            match projection.inverse(Site { x_m, y_m }) {
-                Ok(Degrees { lat, lon }) => write!(out, ",{lat},{lon}")?,
-                Err(_) => write!(out, ",,")?,
-            }
-        }
+        degrees(projection.as_ref(), Site { x_m, y_m }, out)?;
         line(spectrum.iter().copied(), &units, out)?;
         if let Some(spread) = map.spread_db() {
             let own = (0..map.bands()).map(|band| spread[[cell.row, cell.col, band]]);
@@ -129,6 +128,15 @@ pub(crate) fn write_map(
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// Latitude and longitude of a place, where it is known where on Earth it is.
+fn degrees(projection: Option<&Projection>, at: Site, out: &mut impl Write) -> io::Result<()> {
+    match projection.map(|projection| projection.inverse(at)) {
+        None => Ok(()),
+        Some(Ok(Degrees { lat, lon })) => write!(out, ",{lat},{lon}"),
+        Some(Err(_)) => write!(out, ",,"),
+    }
 }
 
 /// Which bands hold a zero.

@@ -168,3 +168,21 @@ fn options_that_say_nothing_are_refused() {
     let error = load("x_m,y_m,dbm_1GHz\n1,2,-60\n2,3,-61\n", &options).unwrap_err().to_string();
     assert!(error.contains("--min-places"), "{error}");
 }
+
+#[test]
+fn where_on_earth_survives_every_format() {
+    let read = read_readings(recipe("spots.geojson"), &ReadOptions::default()).unwrap().value;
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.npz", "a.mat", "a.csv", "a.geojson"] {
+        let path = folder.path().join(name);
+        portolan_io::write_readings(&path, &read, &Default::default()).unwrap();
+        let back = read_readings(&path, &ReadOptions::default()).unwrap();
+        assert_eq!(back.value.crs(), read.crs(), "{name} {:?}", back.warnings);
+        assert_eq!(back.value.labels(), read.labels(), "{name}");
+        for (a, b) in back.value.sites().iter().zip(read.sites()) {
+            assert!(a.distance_m(*b) < 1e-3, "{name} {a:?} {b:?}");
+        }
+        let apart = (back.value.power() / read.power()).mapv(|x| 10.0 * x.log10().abs());
+        assert!(apart.iter().all(|db| *db < 1e-9), "{name}");
+    }
+}

@@ -72,7 +72,8 @@ fn read_strip<P: MapParts>(
 ) -> Result<Strip, P::Error> {
     let about = parts.about();
     let (lines, has_spread) = (about.grid.cols(), about.spread);
-    let images = |count: usize| vec![vec![f32::NAN; columns.len() * lines]; count];
+    let image = |_| vec![f32::NAN; columns.len() * lines];
+    let images = |count: usize| (0..count).map(image).collect::<Vec<_>>();
     let mut level = images(bands.len());
     let mut spread = images(if has_spread { bands.len() } else { 0 });
     // Whole rows of the grid lie together in files: cut across them only where they are too long.

@@ -59,10 +59,15 @@ pub(crate) fn each_strip<P: MapParts>(
     Ok(())
 }
 
-/// One band as an image, line after line from the north: level, and spread where there is one.
-pub(crate) fn whole_band<P: MapParts>(parts: &mut P, band: usize) -> Result<Strip, P::Error> {
+/// Gives the levels of every band as an image, line after line from the north, to `take`.
+pub(crate) fn each_band<P: MapParts>(
+    parts: &mut P,
+    mut take: impl FnMut(usize, &[f32]) -> Result<(), P::Error>,
+) -> Result<(), P::Error> {
     let columns = parts.about().grid.rows();
-    read_strip(parts, 0..columns, band..band + 1)
+    each_strip(parts, columns, |strip| {
+        strip.bands.clone().zip(&strip.level).try_for_each(|(band, image)| take(band, image))
+    })
 }
 
 fn read_strip<P: MapParts>(

@@ -361,16 +361,14 @@ def test_projections_agree_with_proj_over_the_world(command: Command, tmp_path: 
         with target.open() as lines:
             rows = [[float(v) for v in list(row.values())[2:6]] for row in csv.DictReader(lines)]
         x, y, lat, lon = np.array(rows).T
-        expected_lon, expected_lat = pyproj.Proj(crs)(x, y, inverse=True)
         # Where the system is in use; beyond it series differ.
-        ahead = (expected_lon - west) % 360 <= (east - west) % 360 if east - west < 360 else True
-        used = ahead & (expected_lat >= area.south) & (expected_lat <= area.north)
+        ahead = (lon - west) % 360 <= east - west
+        used = ahead & (lat >= area.south) & (lat <= area.north)
         assert used.sum() > 3, code
-        metres = 111_320.0
-        north = np.abs(lat - expected_lat)[used] * metres
-        turn = (lon - expected_lon + 180) % 360 - 180
-        across = (np.abs(turn) * metres * np.cos(np.radians(lat)))[used]
-        assert north.max() < 1e-3 and across.max() < 1e-3, code
+        # PROJ's way there: its way back from equal areas is off by a millimetre itself.
+        found_x, found_y = pyproj.Proj(crs)(lon, lat)
+        off = np.hypot(found_x - x, found_y - y)[used]
+        assert off.max() < 1e-3, (code, off.max())
 
 
 def test_drawn_from_a_model(command: Command, tmp_path: Path) -> None:
@@ -379,7 +377,7 @@ def test_drawn_from_a_model(command: Command, tmp_path: Path) -> None:
     places = random.uniform(0, 60, (40, 2)) + [459_000, 5_480_000]
     heard = -60 - 0.3 * (places[:, 0] - 459_000) + random.normal(0, 1, 40)
     power = 10 ** (heard[:, np.newaxis] / 10)
-    about = {"unit": "dbm", "crs": "EPSG:32632", "freq_hz": np.array([2.412e9])}
+    about: dict[str, Any] = {"unit": "dbm", "crs": "EPSG:32632", "freq_hz": [2.412e9]}
     np.savez(readings, sites=places, values=power, **about)
     model = tmp_path / "model.npz"
     command("fit", readings, "-o", model, "--method", "kriging")

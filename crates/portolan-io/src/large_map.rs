@@ -11,7 +11,7 @@ use crate::npz::Npz;
 use crate::options::{ReadOptions, Unit};
 use crate::store::{Entry, Store, matrix, vector};
 use crate::summary::{FileKind, FileSummary};
-use crate::unit_arrays::{grid, unit};
+use crate::unit_arrays::{crs, grid, unit};
 
 /// Files whose arrays take less in memory are loaded as a whole; it is also the most that is held
 /// of a larger one.
@@ -67,6 +67,7 @@ pub(crate) fn describe(
     small(npz, "cell_m", 1)?;
     small(npz, "origin_m", 2)?;
     summary.describe_grid(grid(npz, (rows, cols), options)?);
+    summary.crs = crs(npz, options)?.map(|crs| crs.to_string());
     summary.bands = bands;
     summary.entries = rows.saturating_mul(cols).saturating_mul(bands);
     let freq_hz = small(npz, "freq_hz", bands)?;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use portolan::{Grid, Model, RadioMap, Readings, Region, Scale, Site, Values};
+use portolan::{BandLabels, Grid, Model, RadioMap, Readings, Region, Scale, Site, Values};
 
 use crate::error::{Problem, Result};
 use crate::format::{Format, Want, parse};
@@ -60,6 +60,8 @@ pub struct FileSummary {
     pub origin_m: [f64; 2],
     /// Least and greatest x, least and greatest y of the sensors.
     pub region_m: Option<[f64; 4]>,
+    /// Where on Earth the metres are, such as EPSG:32632.
+    pub crs: Option<String>,
     /// What powers are measured in: dbm, db or relative.
     pub unit: Option<&'static str>,
     /// The a of ln(x + a), of relative powers.
@@ -70,6 +72,8 @@ pub struct FileSummary {
     pub method: Option<String>,
     pub bands: usize,
     pub freq_hz: Option<Vec<f64>>,
+    /// What bands are called, where they have names.
+    pub labels: Option<Vec<String>>,
     /// Least and greatest known power; linear, whatever unit the file is in.
     pub range: Option<(f64, f64)>,
     /// Missing entries, and how many there are in all.
@@ -146,12 +150,14 @@ impl FileSummary {
             cell_m: 1.0,
             origin_m: [0.0; 2],
             region_m: None,
+            crs: None,
             unit: None,
             offset: None,
             not_heard: 0,
             method: None,
             bands: 0,
             freq_hz: None,
+            labels: None,
             range: None,
             gaps: 0,
             entries: 0,
@@ -171,7 +177,8 @@ impl FileSummary {
         self.describe_grid(grid);
         self.describe_scale(map.scale());
         self.bands = map.bands();
-        self.freq_hz = map.freq_hz().map(<[f64]>::to_vec);
+        self.describe_bands(map.labels());
+        self.crs = map.crs().map(|crs| crs.to_string());
         self.factors = map.factors().map(|factors| factors.psd.nrows());
         self.emitters = map.emitters().len();
         self.has_spread = map.spread_db().is_some();
@@ -197,6 +204,11 @@ impl FileSummary {
         }
     }
 
+    fn describe_bands(&mut self, labels: &BandLabels) {
+        self.freq_hz = labels.freq_hz().map(<[f64]>::to_vec);
+        self.labels = labels.names().map(<[String]>::to_vec);
+    }
+
     fn describe_region(&mut self, sites: &[Site]) {
         self.region_m =
             Region::around(sites).map(|r| [r.low.x_m, r.high.x_m, r.low.y_m, r.high.y_m]);
@@ -208,7 +220,8 @@ impl FileSummary {
         self.describe_scale(model.scale());
         self.describe_region(model.sites());
         self.bands = model.bands();
-        self.freq_hz = model.labels().freq_hz().map(<[f64]>::to_vec);
+        self.describe_bands(model.labels());
+        self.crs = model.crs().map(|crs| crs.to_string());
         self.sensors = Some(model.sites().len());
         self.emitters = model.emitters().len();
         self.has_spread = model.gives_spread();
@@ -227,7 +240,8 @@ impl FileSummary {
         self.not_heard =
             readings.not_heard().map_or(0, |n| n.entries.iter().filter(|e| **e).count());
         self.bands = readings.bands();
-        self.freq_hz = readings.freq_hz().map(<[f64]>::to_vec);
+        self.describe_bands(readings.labels());
+        self.crs = readings.crs().map(|crs| crs.to_string());
         self.sensors = Some(readings.sensors());
         self.entries = readings.sensors() * readings.bands();
         if let Values::Levels { quantiser, .. } = readings.values() {
@@ -289,16 +303,27 @@ impl FileSummary {
         if let Some([left, right, low, high]) = self.region_m {
             writeln!(f, "places     x {left} to {right}, y {low} to {high} m")?;
         }
+        if let Some(crs) = &self.crs {
+            writeln!(f, "on Earth   {crs}")?;
+        }
         match (self.unit, self.offset) {
             (Some(unit), Some(offset)) => writeln!(f, "unit       {unit}, a {offset}")?,
             (Some(unit), None) => writeln!(f, "unit       {unit}")?,
             (None, _) => {}
         }
         writeln!(f, "bands      {}", self.bands)?;
-        if let Some([first, .., last]) = self.freq_hz.as_deref() {
-            writeln!(f, "frequency  {} to {} MHz", first / 1e6, last / 1e6)?;
-        } else if let Some([only]) = self.freq_hz.as_deref() {
-            writeln!(f, "frequency  {} MHz", only / 1e6)?;
+        if let Some(names) = &self.labels {
+            const MOST: usize = 8;
+            let more = if names.len() > MOST { ", .." } else { "" };
+            writeln!(f, "named      {}{more}", names[..names.len().min(MOST)].join(", "))?;
+        }
+        if let Some(freq_hz) = &self.freq_hz {
+            let least = freq_hz.iter().copied().fold(f64::INFINITY, f64::min) / 1e6;
+            let most = freq_hz.iter().copied().fold(0.0, f64::max) / 1e6;
+            match least == most {
+                true => writeln!(f, "frequency  {least} MHz")?,
+                false => writeln!(f, "frequency  {least} to {most} MHz")?,
+            }
         }
         if let Some(sensors) = self.sensors {
             writeln!(f, "sensors    {sensors}")?;

@@ -50,12 +50,13 @@ fn check_words(args: &ConvertArgs, format: Format) -> Result<(), Failure> {
 
 fn convert(args: &ConvertArgs, format: Format) -> Result<&'static str, Failure> {
     let options = args.read.options();
-    if format.is_gis() && args.kind != Some(KindName::Readings) {
-        if let Some(Loaded { value, warnings }) = StoredMap::open(&args.input, &options)? {
-            warn_about(&args.input, &warnings);
-            write_parts(args, format, value)?;
-            return Ok("a map");
-        }
+    if format.is_gis()
+        && args.kind != Some(KindName::Readings)
+        && let Some(Loaded { value, warnings }) = StoredMap::open(&args.input, &options)?
+    {
+        warn_about(&args.input, &warnings);
+        write_parts(args, format, value)?;
+        return Ok("a map");
     }
     let loaded = match args.kind {
         None => read(&args.input, &options)?,
@@ -134,11 +135,11 @@ fn mask(args: &ConvertArgs, crs: Option<Crs>) -> Result<Mask, Failure> {
     let mut sites: Vec<Site> = Vec::new();
     if let Some(path) = &args.readings {
         let readings = load_readings(path, &args.read.options())?;
-        if let (Some(a), Some(b)) = (crs, readings.crs()) {
-            if a != b {
-                let path = path.display();
-                return Err(Failure::input(format!("{path}: is in {b}, the map in {a}")));
-            }
+        if let (Some(a), Some(b)) = (crs, readings.crs())
+            && a != b
+        {
+            let path = path.display();
+            return Err(Failure::input(format!("{path}: is in {b}, the map in {a}")));
         }
         sites = readings.sites().to_vec();
     }

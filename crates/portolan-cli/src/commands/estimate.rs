@@ -18,7 +18,7 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
     set_threads(args.fit.run.threads)?;
     check_target(&args.output, args.force)?;
     let (readings, model, seconds) = fitted(&args.fit, &args.output, |method, readings| {
-        let size = MapSize::of_method(method, readings.grid_or_default()?, readings.bands());
+        let size = MapSize::of_method(method, readings.grid_or_default()?, readings);
         // Polygons that cannot be read are found before the fit.
         mask_of(&args.mask, readings.sites(), readings.crs())?;
         check_map(&size, readings.crs(), (&args.output, args.force), args.f64)

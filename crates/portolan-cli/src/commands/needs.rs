@@ -3,15 +3,16 @@
 
 use std::path::Path;
 
+use ndarray::ArrayView1;
 use portolan::estimate::Registered;
-use portolan::{Grid, Model};
+use portolan::{Grid, Model, Readings, Values};
 use portolan_io::{Format, free_memory, free_space, shown_bytes};
 
 use crate::failure::Failure;
 use crate::output::warn;
 
 /// Sizes from here on are said.
-const LARGE: u64 = 1_000_000_000;
+const LARGE: u64 = 100_000_000;
 /// Maps of more entries than this are written strip by strip.
 const MOST_AT_ONCE: u64 = 1 << 26;
 /// Factored maps of more entries than this are written without the dense map.
@@ -21,6 +22,10 @@ const PART: u64 = 1 << 22;
 /// Bytes that an entry takes while a map is drawn at once: power, spread and reading spread, and a
 /// copy of each.
 const BYTES_AT_ONCE: u64 = 48;
+/// Bytes that a reading takes while a method is fitted.
+const BYTES_IN_FIT: u64 = 40;
+/// The most that matrices between sensors take while a method is fitted.
+const MOST_MATRICES: u64 = 300_000_000;
 /// Bytes of a number in a table, with its comma; a gap takes one.
 const BYTES_IN_TABLE: u64 = 20;
 
@@ -71,6 +76,21 @@ impl Needs {
     }
 }
 
+/// What a fit takes: copies of the readings, and a matrix between the sensors of every band that has
+/// gaps of its own.
+fn fit_bytes(readings: &Readings) -> u64 {
+    let (sensors, bands) = (readings.sensors() as u64, readings.bands() as u64);
+    let bytes = |sensors: u64| sensors.saturating_mul(sensors).saturating_mul(8);
+    let matrices = match (readings.values(), readings.gaps()) {
+        (Values::Power(power), gaps) if gaps > 0 => {
+            let heard = |band: ArrayView1<'_, f64>| band.iter().filter(|v| !v.is_nan()).count();
+            power.columns().into_iter().map(|band| bytes(heard(band) as u64)).sum()
+        }
+        _ => bytes(sensors.min(2000)),
+    };
+    sensors * bands * BYTES_IN_FIT + matrices.min(MOST_MATRICES)
+}
+
 /// A map that is asked for.
 #[derive(Clone, Copy)]
 pub struct MapSize {
@@ -82,18 +102,21 @@ pub struct MapSize {
     pub factored: bool,
     /// Whether it certainly has the spread that it may have.
     pub sure: bool,
+    /// Bytes that its fit takes, where it is still to be made.
+    pub fit: u64,
 }
 
 impl MapSize {
     /// Before the fit: what a method's maps are like. `auto` may choose one without a spread.
-    pub fn of_method(method: &Registered, grid: Grid, bands: usize) -> Self {
+    pub fn of_method(method: &Registered, grid: Grid, readings: &Readings) -> Self {
         let (spread, factored) = (method.gives_spread, method.takes_emitters);
-        Self { grid, bands, spread, factored, sure: method.name != "auto" }
+        let (bands, sure) = (readings.bands(), method.name != "auto");
+        Self { grid, bands, spread, factored, sure, fit: fit_bytes(readings) }
     }
 
     pub fn of_model(model: &Model, grid: Grid, bands: usize) -> Self {
         let factored = !model.emitters().is_empty();
-        Self { grid, bands, spread: model.gives_spread(), factored, sure: true }
+        Self { grid, bands, spread: model.gives_spread(), factored, sure: true, fit: 0 }
     }
 
     fn entries(&self) -> u64 {
@@ -146,6 +169,7 @@ impl MapSize {
                 ((of(power + 2 * sure, 8), of(1 + 2 * spreads, 8)), entries)
             }
         };
-        Ok(Needs { what: self.what(), file, memory: held.saturating_mul(BYTES_AT_ONCE) })
+        let memory = held.saturating_mul(BYTES_AT_ONCE).saturating_add(self.fit);
+        Ok(Needs { what: self.what(), file, memory })
     }
 }

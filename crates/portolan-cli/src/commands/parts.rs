@@ -5,7 +5,7 @@ use std::ops::Range;
 use ndarray::{Array2, Array3};
 use portolan::{BandLabels, Crs, EstimateError, Grid, Model, Progress, Site};
 use portolan_io::IoError;
-use portolan_io::gis::{MapAbout, MapParts, Mask, MaskRule, Part};
+use portolan_io::gis::{MapAbout, MapParts, Mask, MaskRule, Part, chosen_labels};
 
 use crate::failure::Failure;
 
@@ -78,7 +78,7 @@ impl<'a> ModelParts<'a> {
             grid,
             crs: model.crs(),
             scale: model.scale(),
-            labels: model.labels().select(bands, model.bands())?,
+            labels: chosen_labels(model.labels(), bands, model.bands())?,
             bands: bands.len(),
             spread: model.gives_spread(),
             noise_db: noise,

@@ -55,6 +55,22 @@ fn an_interrupted_estimate_ends_with_130_and_leaves_nothing() {
 }
 
 #[test]
+fn an_interrupted_drawing_leaves_neither_a_file_nor_a_folder() {
+    let desk = Desk::with_readings();
+    desk.ok("fit readings.npz -o model.npz --method kriging");
+    for name in ["map.zarr", "map.tif"] {
+        let child = start(&desk, &format!("predict model.npz --grid 30000x30000 -o {name}"));
+        std::thread::sleep(Duration::from_millis(1500));
+        let said = stop(child, "-INT", Duration::from_secs(5));
+        assert_eq!(said.code, Some(130), "{name}: {}", said.stderr);
+        let left = std::fs::read_dir(desk.path("")).unwrap();
+        let mut names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["model.npz", "readings.npz", "truth.npz"], "{name}");
+    }
+}
+
+#[test]
 fn an_interrupted_comparison_ends_with_130() {
     let desk = much_to_do();
     let child = start(&desk, "compare readings.npz truth.npz --methods kriging,auto");

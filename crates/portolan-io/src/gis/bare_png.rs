@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::earth::System;
 use super::paint::{colour, limits, meaning, write_png};
 use super::parts::{MapAbout, MapParts};
-use super::strips::whole_band;
+use super::strips::each_band;
 use crate::error::{Check, Problem, Result};
 use crate::output::{check_output, write_bytes, write_file};
 
@@ -22,15 +22,16 @@ pub(super) fn write_bare_png<P: MapParts>(
     let system = about.crs.map(System::of).transpose().map_err(in_target)?;
     check_beside(path, system.is_some(), force)?;
     let (world, projection) = beside(path);
-    let strip = whole_band(parts, 0)?;
-    let (pixels, width) = (&strip.level[0], strip.columns.len());
-    let ends = limits(pixels);
-    let text = meaning(&about.labels.label(0), ends, about.unit());
-    write_file(path, force, |out| {
-        write_png(out, (width, about.grid.cols()), &text, |line, bytes| {
-            let line = &pixels[line * width..(line + 1) * width];
-            bytes.extend(line.iter().flat_map(|level| colour(*level, ends)));
-        })
+    each_band(parts, |_, pixels| {
+        let width = about.grid.rows();
+        let ends = limits(pixels);
+        let text = meaning(&about.labels.label(0), ends, about.unit());
+        Ok(write_file(path, force, |out| {
+            write_png(out, (width, about.grid.cols()), &text, |line, bytes| {
+                let line = &pixels[line * width..(line + 1) * width];
+                bytes.extend(line.iter().flat_map(|level| colour(*level, ends)));
+            })
+        })?)
     })?;
     write_bytes(&world, world_file(&about).as_bytes(), force)?;
     if let Some(system) = system {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use ndarray::{Array3, Axis, concatenate};
-use portolan::InputError;
+use portolan::{BandLabels, InputError};
 
 use super::parts::{MapAbout, MapParts, Part};
 
@@ -18,11 +18,24 @@ impl<P: MapParts> Chosen<P> {
     /// Fails where a band is not there.
     pub fn new(parts: P, bands: &[usize]) -> Result<Self, InputError> {
         let whole = parts.about();
-        let labels = whole.labels.select(bands, whole.bands)?;
+        let labels = chosen_labels(&whole.labels, bands, whole.bands)?;
         let noise = whole.noise_db.as_ref().map(|all| bands.iter().map(|&b| all[b]).collect());
         let about = MapAbout { labels, bands: bands.len(), noise_db: noise, ..whole.clone() };
         Ok(Self { parts, bands: bands.to_vec(), about })
     }
+}
+
+/// The labels of some of `all` bands; those without a name keep their number.
+pub fn chosen_labels(
+    labels: &BandLabels,
+    bands: &[usize],
+    all: usize,
+) -> Result<BandLabels, InputError> {
+    let chosen = labels.select(bands, all)?;
+    if *labels != BandLabels::default() || bands.iter().copied().eq(0..all) {
+        return Ok(chosen);
+    }
+    BandLabels::new(None, Some(bands.iter().map(|&b| labels.label(b)).collect()), bands.len())
 }
 
 impl<P: MapParts> MapParts for Chosen<P> {

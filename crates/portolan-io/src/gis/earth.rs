@@ -326,37 +326,25 @@ impl Projection {
         if off {
             return Err(format!("latitude {lat}, longitude {lon} is too far from {name}"));
         }
-        self.to_plane(at)
-            .ok_or_else(|| format!("latitude {lat}, longitude {lon} has no place in {name}"))
+        let mut point = (wrapped(lon).to_radians(), lat.to_radians(), 0.0);
+        match transform(&self.globe, &self.plane, &mut point) {
+            Ok(()) if point.0.is_finite() && point.1.is_finite() => Ok(Site::new(point.0, point.1)),
+            _ => Err(format!("latitude {lat}, longitude {lon} has no place in {name}")),
+        }
     }
 
     /// Degrees of a place in metres.
     pub fn inverse(&self, at: Site) -> std::result::Result<Degrees, String> {
-        let mut from = at;
-        if matches!(self.system.method, Method::AzimuthalEqualArea { .. }) {
-            // Its way back is a short series, off by millimetres; its way there is exact.
-            if let Some(there) = self.to_globe(at).and_then(|at| self.to_plane(at)) {
-                from = Site::new(2.0 * at.x_m - there.x_m, 2.0 * at.y_m - there.y_m);
+        let mut point = (at.x_m, at.y_m, 0.0);
+        match transform(&self.plane, &self.globe, &mut point) {
+            Ok(()) if point.0.is_finite() && point.1.is_finite() => {
+                Ok(Degrees { lat: point.1.to_degrees(), lon: wrapped(point.0.to_degrees()) })
+            }
+            _ => {
+                let (Site { x_m, y_m }, name) = (at, &self.system.name);
+                Err(format!("x {x_m}, y {y_m} is not on Earth in {name}"))
             }
         }
-        self.to_globe(from).ok_or_else(|| {
-            let (Site { x_m, y_m }, name) = (at, &self.system.name);
-            format!("x {x_m}, y {y_m} is not on Earth in {name}")
-        })
-    }
-
-    fn to_globe(&self, at: Site) -> Option<Degrees> {
-        let mut point = (at.x_m, at.y_m, 0.0);
-        transform(&self.plane, &self.globe, &mut point).ok()?;
-        let (lon, lat, _) = point;
-        (lon.is_finite() && lat.is_finite())
-            .then(|| Degrees { lat: lat.to_degrees(), lon: wrapped(lon.to_degrees()) })
-    }
-
-    fn to_plane(&self, at: Degrees) -> Option<Site> {
-        let mut point = (wrapped(at.lon).to_radians(), at.lat.to_radians(), 0.0);
-        transform(&self.globe, &self.plane, &mut point).ok()?;
-        (point.0.is_finite() && point.1.is_finite()).then(|| Site::new(point.0, point.1))
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::contour::{Image, Ring};
 use super::earth::Projection;
 use super::parts::{MapAbout, MapParts};
-use super::strips::whole_band;
+use super::strips::each_band;
 use crate::error::{Check, Problem, Result};
 use crate::output::write_file;
 
@@ -91,14 +91,14 @@ pub(super) fn write_contours<P: MapParts>(
     let in_target = |problem: Problem| problem.in_target(path);
     let places = Places::around(about.crs, about.grid.origin()).map_err(in_target)?;
     let mut features = Vec::new();
-    for band in 0..about.bands {
-        let strip = whole_band(parts, band)?;
-        let image = Image { pixels: &strip.level[0], width: strip.columns.len() };
-        let levels = if levels.is_empty() { round_levels(image.pixels) } else { levels.to_vec() };
+    each_band(parts, |band, pixels| {
+        let image = Image { pixels, width: about.grid.rows() };
+        let levels = if levels.is_empty() { round_levels(pixels) } else { levels.to_vec() };
         for level in levels {
             features.push(area(&about, &places, band, level, &image).map_err(in_target)?);
         }
-    }
+        Ok(())
+    })?;
     Ok(write_features(path, about.crs, &features, force)?)
 }
 

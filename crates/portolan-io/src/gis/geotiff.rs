@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use rayon::prelude::*;
+
 use super::geokeys::geo_tags;
 use super::parts::{MapAbout, MapParts};
 use super::strips::{each_strip, layers};
@@ -141,13 +143,15 @@ impl Pyramid {
         width: usize,
     ) -> io::Result<()> {
         let (side, across, down) = (self.side, self.across(level), self.down(level));
-        for row in 0..down {
+        let packed = (0..down).into_par_iter().map(|row| {
             let mut tile = vec![f32::NAN; side * side];
             let lines = image.chunks(width).skip(row * side).take(side);
             for (line, pixels) in lines.enumerate() {
                 tile[line * side..line * side + width].copy_from_slice(pixels);
             }
-            let bytes = compressed(&tile, side)?;
+            compressed(&tile, side)
+        });
+        for (row, bytes) in packed.collect::<io::Result<Vec<_>>>()?.into_iter().enumerate() {
             self.scratch.file().write_all(&bytes)?;
             let index = (layer * down + row) * across + column;
             self.tiles[level][index] = Tile { at: self.length, length: bytes.len() as u32 };

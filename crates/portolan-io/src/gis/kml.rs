@@ -14,7 +14,7 @@ use super::earth::{Degrees, Projection};
 use super::geotiff::escaped;
 use super::paint::{colour, legend, limits, meaning, write_png};
 use super::parts::{MapAbout, MapParts};
-use super::strips::whole_band;
+use super::strips::each_band;
 use crate::error::{Check, Problem};
 use crate::output::write_file;
 
@@ -38,9 +38,8 @@ pub(super) fn write_kmz<P: MapParts>(
     let warp = Warp::of(&about).map_err(in_target)?;
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     let mut folders = String::new();
-    for band in 0..about.bands {
-        let strip = whole_band(parts, band)?;
-        let (pixels, label) = (&strip.level[0], about.labels.label(band));
+    each_band(parts, |band, pixels| {
+        let label = about.labels.label(band);
         let ends = limits(pixels);
         let text = meaning(&label, ends, about.unit());
         let mut image = Vec::new();
@@ -53,7 +52,8 @@ pub(super) fn write_kmz<P: MapParts>(
         folder(&mut folders, band, &label, &text, &warp);
         files.push((format!("band{band}.png"), image));
         files.push((format!("legend{band}.png"), legend(&label, ends, about.unit())));
-    }
+        Ok(())
+    })?;
     let text = document(&about, &warp, &folders);
     files.insert(0, ("doc.kml".to_string(), text.into_bytes()));
     Ok(write_file(path, force, |out| {

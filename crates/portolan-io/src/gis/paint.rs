@@ -75,7 +75,7 @@ pub(crate) fn legend(label: &str, limits: (f64, f64), unit: &str) -> Vec<u8> {
     let height = top + bar + edge;
     let mut canvas = Canvas::new(width as usize, height as usize);
     let ink = [38, 38, 42];
-    canvas.text(edge, 8 + font.height() / 2, &title, font, Align::Start, ink);
+    canvas.text(edge, 8, &title, font, Align::Start, ink);
     let at = |level: f64| top + ((high - level) / (high - low) * (bar - 1) as f64).round() as i64;
     for y in 0..bar {
         let level = high - (high - low) * y as f64 / (bar - 1) as f64;
@@ -84,7 +84,7 @@ pub(crate) fn legend(label: &str, limits: (f64, f64), unit: &str) -> Vec<u8> {
     let ticks = Ticks::between(low, high, 6);
     for (value, text) in ticks.values.iter().zip(&ticks.labels) {
         canvas.fill_rect(edge + 28, at(*value), 6, 1, ink);
-        canvas.text(edge + 40, at(*value), text, font, Align::Start, ink);
+        canvas.text(edge + 40, at(*value) - font.height() / 2, text, font, Align::Start, ink);
     }
     let mut bytes = Vec::new();
     let pixels = canvas.bytes();

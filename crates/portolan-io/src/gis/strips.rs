@@ -59,10 +59,15 @@ pub(crate) fn each_strip<P: MapParts>(
     Ok(())
 }
 
-/// One band as an image, line after line from the north: level, and spread where there is one.
-pub(crate) fn whole_band<P: MapParts>(parts: &mut P, band: usize) -> Result<Strip, P::Error> {
+/// Gives the levels of every band as an image, line after line from the north, to `take`.
+pub(crate) fn each_band<P: MapParts>(
+    parts: &mut P,
+    mut take: impl FnMut(usize, &[f32]) -> Result<(), P::Error>,
+) -> Result<(), P::Error> {
     let columns = parts.about().grid.rows();
-    read_strip(parts, 0..columns, band..band + 1)
+    each_strip(parts, columns, |strip| {
+        strip.bands.clone().zip(&strip.level).try_for_each(|(band, image)| take(band, image))
+    })
 }
 
 fn read_strip<P: MapParts>(
@@ -72,7 +77,8 @@ fn read_strip<P: MapParts>(
 ) -> Result<Strip, P::Error> {
     let about = parts.about();
     let (lines, has_spread) = (about.grid.cols(), about.spread);
-    let images = |count: usize| vec![vec![f32::NAN; columns.len() * lines]; count];
+    let image = |_| vec![f32::NAN; columns.len() * lines];
+    let images = |count: usize| (0..count).map(image).collect::<Vec<_>>();
     let mut level = images(bands.len());
     let mut spread = images(if has_spread { bands.len() } else { 0 });
     // Whole rows of the grid lie together in files: cut across them only where they are too long.

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::cf::{Word, grid_mapping};
@@ -55,18 +56,19 @@ fn write_strip(root: &Path, about: &MapAbout, strip: &Strip) -> io::Result<()> {
             Some(band) => ("spread_db", band),
             None => (power_name(about), layer),
         };
-        for row in 0..lines.div_ceil(high) {
+        (0..lines.div_ceil(high)).into_par_iter().try_for_each(|row| {
             let mut values = vec![f32::NAN; wide * high];
             let some = image.chunks(strip.columns.len()).skip(row * high).take(high);
             for (line, pixels) in some.enumerate() {
                 values[line * wide..line * wide + pixels.len()].copy_from_slice(pixels);
             }
             // A chunk that is not there holds nothing that is known.
-            if values.iter().any(|value| !value.is_nan()) {
-                let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-                put(root, &format!("{name}/c/{band}/{row}/{column}"), &bytes)?;
+            if values.iter().all(|value| value.is_nan()) {
+                return Ok(());
             }
-        }
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            put(root, &format!("{name}/c/{band}/{row}/{column}"), &bytes)
+        })?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use portolan::{Readings, Scale, Values};
+use portolan::{Grid, Readings, Scale, Site, Values};
 
 use super::clock::Clock;
 use super::sightings::{BandKind, Sighting, Sightings};
@@ -12,6 +12,7 @@ use super::track::Track;
 use crate::error::{Check, Problem, quoted};
 use crate::options::{ReadOptions, SurveyOptions, Unit};
 use crate::table::lines::{Line, Lines};
+use crate::table::positions::grid_over;
 
 /// Fields of a line before its levels.
 const FIRST: usize = 6;
@@ -127,7 +128,15 @@ fn joined(
     let mut sites = sightings.take_sites();
     let (entries, labels) = sightings.gathered(&mut sites, scale, options, warnings)?;
     let readings = Readings::new(sites, Values::Power(entries.power), scale)?;
-    let readings = readings.with_labels(labels)?.with_crs(track.crs);
+    let origin = options.origin_m.map(|(x, y)| Site::new(x, y));
+    let grid = match options.grid {
+        Some((rows, cols)) => {
+            let grid = Grid::new(rows, cols, options.cell_m.unwrap_or(1.0))?;
+            Some(grid.with_origin(origin.unwrap_or(Site::new(0.0, 0.0)))?)
+        }
+        None => grid_over(readings.sites(), options.cell_m, origin)?,
+    };
+    let readings = readings.with_grid(grid)?.with_labels(labels)?.with_crs(track.crs);
     Ok(readings.with_time_s(entries.time_s)?.with_repeats(entries.count)?)
 }
 

@@ -131,10 +131,7 @@ impl Positions {
             };
             let grid = match self.sides {
                 Some(sides) => Some(self.told(sides)?),
-                None => Region::around(&sites)
-                    .filter(|_| self.as_map)
-                    .map(|region| Grid::covering(region, self.cell_m.unwrap_or(1.0)))
-                    .transpose()?,
+                None => grid_over(&sites, self.cell_m.or(self.as_map.then_some(1.0)), self.origin)?,
             };
             return Ok(Settled { sites, grid, crs });
         }
@@ -200,6 +197,18 @@ impl Positions {
             ))),
         }
     }
+}
+
+/// The grid with cells of a size around some places, from an origin where one is told; None without
+/// a size.
+pub(crate) fn grid_over(
+    sites: &[Site],
+    cell_m: Option<f64>,
+    origin: Option<Site>,
+) -> Check<Option<Grid>> {
+    let (Some(region), Some(cell_m)) = (Region::around(sites), cell_m) else { return Ok(None) };
+    let low = origin.unwrap_or(region.low);
+    Ok(Some(Grid::covering(Region { low, ..region }, cell_m)?))
 }
 
 /// Turns longitudes and latitudes into metres, of the system asked for or of the zone around them.

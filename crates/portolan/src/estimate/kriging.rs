@@ -13,7 +13,7 @@ use crate::link::DB_PER_LN;
 use crate::model::Model;
 use crate::progress::Progress;
 use crate::readings::Readings;
-pub(super) use model::{KrigedBands, Recipe, band_sills};
+pub(super) use model::{KrigedBands, Recipe, band_sills, together};
 
 const OWN: &[OptionSpec] = &[
     OptionSpec {
@@ -121,8 +121,10 @@ impl Method for Kriging {
             neighbours: self.neighbours,
             sill_fixed: fixed.sill.is_some(),
         };
+        let together = together(data.groups.iter().map(|g| g.sites.len()));
+        let largest = data.groups.iter().map(|g| g.sites.len()).max().unwrap_or(0);
+        let local = recipe.neighbours_of(largest, together);
         let fitted = KrigedBands::new(recipe, covariance, data)?;
-        let local = recipe.neighbours_of(readings.sensors());
         let mut model = Model::new(readings, fitted);
         let report = model.report_mut();
         report.add_fitted(&[

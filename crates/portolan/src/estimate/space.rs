@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::bands::Domain;
 use super::kriging::{self, Kriging, MOST_GROUPS, Recipe, USUAL, band_sills};
-use super::thin_plate::{self, Spline, ThinPlate};
+use super::thin_plate::{self, MOST_TOGETHER, Spline, ThinPlate};
 use super::weighted_mean::Near;
 use super::{Idw, Nearest, Options, idw, nearest};
 use crate::error::{EstimateError, InputError};
@@ -302,7 +302,7 @@ impl State {
                 Ok(State::Spline(spline))
             }
             (SpaceMethod::Kriging(kriging), Some(law)) => {
-                let whole = recipe(kriging).neighbours_of(sites.len()).is_none();
+                let whole = recipe(kriging).neighbours_of(sites.len(), MOST_TOGETHER).is_none();
                 let regression = match whole {
                     true => regression(kriging, law, &group.sample)?,
                     false => {
@@ -475,7 +475,8 @@ impl SpaceModel {
             }
             (SpaceMethod::Kriging(kriging), _) => {
                 let Some(law) = self.law else { return Ok((out, variance)) };
-                let count = recipe(kriging).neighbours_of(sites.len()).unwrap_or(sites.len());
+                let count = recipe(kriging).neighbours_of(sites.len(), MOST_TOGETHER);
+                let count = count.unwrap_or(sites.len());
                 for (i, spot) in at.iter().enumerate() {
                     let part = group.sample.part(&group.near(spot, count));
                     let local = regression(kriging, law, &part)?;

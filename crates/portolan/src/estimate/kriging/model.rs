@@ -24,6 +24,8 @@ const NEIGHBOURS: usize = 128;
 /// Nearest sensors that the sills at the corner of a square are judged by, and the side of the square
 /// over their reach where all sensors are looked at.
 const LOCAL: (usize, f64) = (64, 0.6);
+/// Entries of the matrices that bands with gaps of their own may keep together, 256 MB.
+const MOST_ENTRIES: usize = 1 << 25;
 /// Sensors that the whole survey's sill counts for beside those of a neighbourhood.
 const SHRINKAGE: f64 = 16.0;
 /// Most places that are predicted at once.
@@ -41,11 +43,27 @@ pub(in crate::estimate) struct Recipe {
 }
 
 impl Recipe {
-    /// Nearest sensors that are looked at; None where all are.
-    pub fn neighbours_of(&self, sensors: usize) -> Option<usize> {
-        let usual = (sensors > MOST_TOGETHER).then_some(NEIGHBOURS);
+    /// Nearest sensors that are looked at; None where all are. Up to `together` sensors are.
+    pub fn neighbours_of(&self, sensors: usize, together: usize) -> Option<usize> {
+        let usual = (sensors > together).then_some(NEIGHBOURS);
         self.neighbours.or(usual).filter(|n| *n < sensors)
     }
+}
+
+/// Up to how many sensors a group of bands looks at all of them. Hundreds of bands with gaps of
+/// their own have a matrix each, and they must fit together.
+pub(in crate::estimate) fn together(groups: impl Iterator<Item = usize>) -> usize {
+    let mut sizes: Vec<usize> = groups.collect();
+    sizes.sort_unstable();
+    let mut room = MOST_ENTRIES;
+    for sensors in sizes {
+        let entries = sensors.saturating_mul(sensors);
+        if sensors > 2 * NEIGHBOURS && entries > room {
+            return sensors - 1;
+        }
+        room = room.saturating_sub(entries);
+    }
+    MOST_TOGETHER
 }
 
 /// The sill of every band: what its own readings say, with so much freedom, and the pooled one
@@ -99,8 +117,9 @@ impl KrigedBands {
         data: BandData,
     ) -> Result<Self, EstimateError> {
         let mut fitted = Self { recipe, covariance, data, groups: Vec::new() };
-        fitted.groups =
-            fitted.data.groups.par_iter().map(|g| fitted.reach(g)).collect::<Result<_, _>>()?;
+        let together = together(fitted.data.groups.iter().map(|g| g.sites.len()));
+        let reach = fitted.data.groups.par_iter().map(|g| fitted.reach(g, together));
+        fitted.groups = reach.collect::<Result<_, _>>()?;
         Ok(fitted)
     }
 
@@ -120,9 +139,9 @@ impl KrigedBands {
         )
     }
 
-    fn reach(&self, group: &Group) -> Result<Reach, EstimateError> {
+    fn reach(&self, group: &Group, together: usize) -> Result<Reach, EstimateError> {
         let index = Neighbours::new(&group.sites);
-        let (how, found) = match self.recipe.neighbours_of(group.sites.len()) {
+        let (how, found) = match self.recipe.neighbours_of(group.sites.len(), together) {
             None => {
                 let regression = Box::new(self.regression(&group.sample())?);
                 let found = regression.sills().map(|sills| (sills, regression.freedom()));

@@ -189,6 +189,25 @@ def test_zarr(command: Command, tmp_path: Path, place: str, sides: tuple[int, in
     assert {path.name for path in tmp_path.iterdir()} == {"map.npz", "map.zarr"}
 
 
+@pytest.mark.parametrize("save_as", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("unit", ["linear", "dbm"])
+def test_large_maps_are_read_in_parts(
+    command: Command, tmp_path: Path, save_as: Any, unit: str
+) -> None:
+    sides = (2100, 2050)
+    level = levels(*sides).astype(np.float32) / 10 - 30
+    source = tmp_path / "map.npz"
+    stored = level if unit == "dbm" else 10 ** (level / 10)
+    about: dict[str, Any] = {"unit": "dbm", "crs": "EPSG:32632", "origin_m": [459e3, 5480e3]}
+    save_as(source, map=stored, spread_db=spreads(*sides).astype(np.float32), **about)
+    target = tmp_path / "map.tif"
+    command("convert", source, target, "--bands", "1,0", "--mask", "spread=150.01")
+    shown = np.where(spreads(*sides) <= 150.01, level, np.nan)
+    with rasterio.open(target) as file:
+        assert file.descriptions[0] == "band1 dBm" and file.overviews(1) == [2, 4, 8]
+        np.testing.assert_allclose(file.read([2, 1]), raster(shown), rtol=1e-5)
+
+
 def to_metres(place: str) -> Any:
     return pyproj.Transformer.from_crs(4326, system(place), always_xy=True)
 

@@ -43,7 +43,7 @@ impl StoredMap {
         let (rows, cols, bands) = file.shape();
         let entries =
             [rows, cols, bands].iter().fold(1u64, |n, &side| n.saturating_mul(side as u64));
-        if entries < SMALL || file.load_text("kind").ok().flatten().is_some() {
+        if entries < SMALL {
             return Ok(None);
         }
         if options.grid.is_some_and(|asked| asked != (rows, cols)) {

@@ -21,6 +21,7 @@ mod lines;
 mod maps;
 mod marks;
 mod plot;
+mod scene;
 mod terminal;
 mod text;
 
@@ -33,6 +34,10 @@ pub use figure::{Figure, Key, Panel};
 pub use heat::{HeatPanel, Sensor};
 pub use lines::{Bar, Curve, LinePanel};
 pub use maps::{MapFigure, map_figure, methods_figure};
+pub use scene::{
+    Anchor, Bounds, Ink, Item, Path, Pen, Pixels, Placement, Point, Scene, Segment, Text, Typeface,
+    read_plan,
+};
 pub use terminal::terminal;
 pub use text::Font;
 
@@ -49,6 +54,8 @@ pub enum PictureError {
     NoFactors(&'static str),
     #[error("no sensor of the readings lies on the map")]
     NoSensor,
+    #[error("a picture of {width} x {height} pixels is too large: choose a smaller width")]
+    TooLarge { width: u32, height: f64 },
     #[error("{found} maps do not fit one picture: choose at most {most}")]
     TooMany { found: usize, most: usize },
 }

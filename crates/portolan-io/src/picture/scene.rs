@@ -141,12 +141,32 @@ impl Bounds {
 /// One thing that is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    Fill { path: Path, ink: Ink },
-    Stroke { path: Path, pen: Pen },
-    Image { pixels: Arc<Pixels>, place: Placement, opacity: f64, smooth: bool },
-    Text { text: String, outline: Path, ink: Ink, rim: f64, bounds: Bounds },
+    Fill {
+        path: Path,
+        ink: Ink,
+    },
+    Stroke {
+        path: Path,
+        pen: Pen,
+    },
+    Image {
+        pixels: Arc<Pixels>,
+        place: Placement,
+        opacity: f64,
+        smooth: bool,
+    },
+    Text {
+        text: String,
+        outline: Path,
+        ink: Ink,
+        rim: f64,
+        bounds: Bounds,
+    },
     /// Items of which only what lies in a path is seen.
-    Clip { to: Path, items: Vec<Item> },
+    Clip {
+        to: Path,
+        items: Vec<Item>,
+    },
 }
 
 /// A picture: shapes on a white page.
@@ -196,10 +216,8 @@ impl Scene {
             lines.line((x, bounds.bottom), (x + height, bounds.top));
             x += apart;
         }
-        let items = vec![
-            Item::Fill { path: bounds.path(), ink: tint },
-            Item::Stroke { path: lines, pen },
-        ];
+        let items =
+            vec![Item::Fill { path: bounds.path(), ink: tint }, Item::Stroke { path: lines, pen }];
         self.items.push(Item::Clip { to: area, items });
     }
 

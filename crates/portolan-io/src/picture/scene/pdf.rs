@@ -77,14 +77,8 @@ impl<'a> Page<'a> {
                 Item::Image { pixels, place, opacity, .. } => {
                     self.alpha(*opacity);
                     let Placement { corner, along, down } = *place;
-                    let matrix = [
-                        along.0,
-                        along.1,
-                        -down.0,
-                        -down.1,
-                        corner.0 + down.0,
-                        corner.1 + down.1,
-                    ];
+                    let matrix =
+                        [along.0, along.1, -down.0, -down.1, corner.0 + down.0, corner.1 + down.1];
                     let matrix = matrix.map(|x| format!("{x:.4}")).join(" ");
                     let _ = writeln!(self.content, "{matrix} cm /I{} Do", self.images.len());
                     self.images.push(pixels);
@@ -109,7 +103,8 @@ impl<'a> Page<'a> {
     fn stroke(&mut self, path: &Path, pen: Pen) {
         self.alpha(pen.ink.alpha);
         let cap = if pen.dashes.is_some() { 0 } else { 1 };
-        let _ = writeln!(self.content, "{} RG {} w {cap} J 1 j", colour(pen.ink), number(pen.width));
+        let _ =
+            writeln!(self.content, "{} RG {} w {cap} J 1 j", colour(pen.ink), number(pen.width));
         if let Some([dash, gap]) = pen.dashes {
             let _ = writeln!(self.content, "[{} {}] 0 d", number(dash), number(gap));
         }

@@ -115,7 +115,9 @@ fn decode(input: impl Read + std::io::BufRead + std::io::Seek) -> Check<Pixels> 
     bytes.truncate(frame.buffer_size());
     let data = match frame.color_type {
         png::ColorType::Rgba => bytes,
-        png::ColorType::Rgb => bytes.chunks_exact(3).flat_map(|p| [p[0], p[1], p[2], 255]).collect(),
+        png::ColorType::Rgb => {
+            bytes.chunks_exact(3).flat_map(|p| [p[0], p[1], p[2], 255]).collect()
+        }
         png::ColorType::Grayscale => bytes.iter().flat_map(|&g| [g, g, g, 255]).collect(),
         png::ColorType::GrayscaleAlpha => {
             bytes.chunks_exact(2).flat_map(|p| [p[0], p[0], p[0], p[1]]).collect()

@@ -107,9 +107,9 @@ fn fill(ink: Ink) -> String {
 
 fn stroke(pen: Pen) -> String {
     let cap = if pen.dashes.is_some() { "butt" } else { "round" };
-    let dashes = pen.dashes.map(|[dash, gap]| {
-        format!(" stroke-dasharray=\"{} {}\"", number(dash), number(gap))
-    });
+    let dashes = pen
+        .dashes
+        .map(|[dash, gap]| format!(" stroke-dasharray=\"{} {}\"", number(dash), number(gap)));
     format!(
         " fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-linecap=\"{cap}\" \
          stroke-linejoin=\"round\"{}{}",

@@ -73,7 +73,8 @@ fn a_pdf_finds_its_objects() {
     let text = String::from_utf8_lossy(&pdf);
     assert!(pdf.starts_with(b"%PDF-1.7") && pdf.ends_with(b"%%EOF\n"));
     assert!(text.contains("/MediaBox [0 0 300 150]") && text.contains("/SMask"));
-    let table: usize = text.rsplit("startxref\n").next().unwrap().lines().next().unwrap().parse().unwrap();
+    let table: usize =
+        text.rsplit("startxref\n").next().unwrap().lines().next().unwrap().parse().unwrap();
     assert!(pdf[table..].starts_with(b"xref\n"));
     let lines = String::from_utf8(pdf[table..].to_vec()).unwrap();
     for (place, line) in lines.lines().skip(3).take_while(|line| line.ends_with("n ")).enumerate() {

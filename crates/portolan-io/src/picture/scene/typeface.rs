@@ -197,9 +197,8 @@ impl OutlineBuilder for Pen<'_> {
 
     fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
         let (from, handle, to) = (self.last, self.at(x1, y1), self.at(x, y));
-        let toward = |a: Point| {
-            (a.0 + 2.0 / 3.0 * (handle.0 - a.0), a.1 + 2.0 / 3.0 * (handle.1 - a.1))
-        };
+        let toward =
+            |a: Point| (a.0 + 2.0 / 3.0 * (handle.0 - a.0), a.1 + 2.0 / 3.0 * (handle.1 - a.1));
         self.push(Segment::Curve(toward(from), toward(to), to), to);
     }
 

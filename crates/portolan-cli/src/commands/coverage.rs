@@ -48,7 +48,10 @@ pub fn run(args: &CoverageArgs) -> Result<(), Failure> {
     let unknown = found.cells - found.best.known;
     if unknown > 0 {
         let area = area(unknown as f64 * grid.cell_m().powi(2));
-        notes.push(format!("{unknown} cells ({area}) are unknown and left out of the area"));
+        notes.push(format!(
+            "unknown cells are left out of the area: {unknown} of {} ({area})",
+            found.cells
+        ));
     }
     warn(&notes);
     if let (Some(output), Some(kind)) = (&args.output, kind) {

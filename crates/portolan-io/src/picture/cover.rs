@@ -104,7 +104,7 @@ fn keys(best: &Covered, spread: bool) -> Vec<Key> {
         .rev()
         .map(|place| {
             let certainty = 100.0 * CERTAINTIES[place];
-            let text = format!("{certainty:.0} % sure: {} of the area", shares[place]);
+            let text = format!("at least {certainty:.0} % sure: {} of the area", shares[place]);
             Key::Shade(SHADES[place + 1], text)
         })
         .collect();
@@ -140,7 +140,7 @@ mod tests {
             };
         let scene = figure.draw(&found, &about, &Typeface::new()).unwrap();
         let texts: Vec<&str> = scene.texts().into_iter().map(|(text, _)| text).collect();
-        assert!(texts.contains(&"99 % sure: 50.0 % of the area"), "{texts:?}");
+        assert!(texts.contains(&"at least 99 % sure: 50.0 % of the area"), "{texts:?}");
         let pixels = scene.pixels(1000).unwrap();
         let [r, g, b] = SHADES[3];
         assert!(pixels.data().chunks(4).any(|p| p == [r, g, b, 255]));

@@ -136,7 +136,9 @@ pub fn spectrum_figure(
     let some = if shown.len() < all { format!("{} of ", shown.len()) } else { String::new() };
     let note = format!("{some}{all} bands, {rows} × {cols} cells of {cell_m} m");
     let mut sheet = sheet(title, note, map, look, panels);
-    if sheet.panels.len() > 9 {
+    if shown.len() <= 3 {
+        sheet.columns = shown.len();
+    } else if shown.len() > 9 {
         let (across, upward) = seen_shape(map, look.axes);
         let wished = (1.7 * shown.len() as f64 * upward as f64 / across as f64).sqrt();
         sheet.columns = (wished.round() as usize).clamp(1, 8);

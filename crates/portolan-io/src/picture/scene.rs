@@ -192,8 +192,14 @@ impl Scene {
         self.items.push(Item::Stroke { path, pen });
     }
 
-    pub fn image(&mut self, pixels: Pixels, place: Placement, opacity: f64, smooth: bool) {
-        let pixels = Arc::new(pixels);
+    pub fn image(
+        &mut self,
+        pixels: impl Into<Arc<Pixels>>,
+        place: Placement,
+        opacity: f64,
+        smooth: bool,
+    ) {
+        let pixels = pixels.into();
         self.items.push(Item::Image { pixels, place, opacity, smooth });
     }
 

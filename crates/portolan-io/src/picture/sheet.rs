@@ -81,7 +81,7 @@ impl Sheet<'_> {
         for (place, panel) in self.panels.iter().enumerate() {
             let around = layout.around(place);
             panel.draw(&mut scene, self, &around);
-            if let Some(bar) = layout.bars[place].then(|| panel.bar()).flatten() {
+            if let Some(bar) = layout.bars[place].then(|| panel.bar(self.opacity)).flatten() {
                 let height = around.room.1;
                 let top = around.corner.1 + (around.view.size().1 - height) / 2.0;
                 let left = around.corner.0 + around.view.size().0 + BAR_GAP;
@@ -179,7 +179,7 @@ impl Layout {
         let alike = count > 1 && sheet.panels.windows(2).all(|pair| pair[0].same_bar(&pair[1]));
         let common = alike && count > columns;
         let bars = bars(&sheet.panels, columns, alike, common);
-        let bar_room = |place: usize| match sheet.panels[place].bar() {
+        let bar_room = |place: usize| match sheet.panels[place].bar(sheet.opacity) {
             Some(bar) if bars[place] => BAR_GAP + bar.room(typeface, room.1),
             _ => 6.0,
         };
@@ -195,7 +195,7 @@ impl Layout {
             x += room.0 + (right - beside).max(6.0) + COLUMN_GAP;
         }
         let common_room = if common {
-            let bar = sheet.panels[0].bar();
+            let bar = sheet.panels[0].bar(sheet.opacity);
             bar.map_or(0.0, |bar| BAR_GAP + bar.room(typeface, room.1.max(220.0)))
         } else {
             0.0
@@ -266,7 +266,7 @@ impl Layout {
 
     /// One bar for all panels, right of them, where all have the same scale.
     fn common_bar(&self, sheet: &Sheet<'_>) -> Option<(Bar, (f64, f64), f64)> {
-        let mut bar = sheet.panels.first().filter(|_| self.common)?.bar()?;
+        let mut bar = sheet.panels.first().filter(|_| self.common)?.bar(sheet.opacity)?;
         for panel in &sheet.panels {
             let (below, above) = panel.shades.clips(panel.field.iter());
             bar.tips = (bar.tips.0 || below, bar.tips.1 || above);

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -51,7 +52,7 @@ pub(super) fn write(scene: &Scene, width: f64) -> Vec<u8> {
 #[derive(Default)]
 struct Page<'a> {
     content: String,
-    images: Vec<&'a Pixels>,
+    images: Vec<&'a Arc<Pixels>>,
     alphas: BTreeMap<u8, usize>,
 }
 
@@ -80,8 +81,12 @@ impl<'a> Page<'a> {
                     let matrix =
                         [along.0, along.1, -down.0, -down.1, corner.0 + down.0, corner.1 + down.1];
                     let matrix = matrix.map(|x| format!("{x:.4}")).join(" ");
-                    let _ = writeln!(self.content, "{matrix} cm /I{} Do", self.images.len());
-                    self.images.push(pixels);
+                    let known = self.images.iter().position(|image| Arc::ptr_eq(image, pixels));
+                    let name = known.unwrap_or(self.images.len());
+                    let _ = writeln!(self.content, "{matrix} cm /I{name} Do");
+                    if known.is_none() {
+                        self.images.push(pixels);
+                    }
                 }
                 Item::Clip { to, items } => {
                     self.path(to);

@@ -57,6 +57,33 @@ impl Pixels {
         self.data.chunks_exact(4).all(|pixel| pixel[3] == 255)
     }
 
+    /// Means over squares of so many pixels.
+    pub fn reduced(&self, factor: u32) -> Self {
+        let factor = factor.max(1);
+        let (width, height) = (self.width.div_ceil(factor), self.height.div_ceil(factor));
+        let span = |place: usize, end: u32| {
+            let first = place as u32 * factor;
+            first..(first + factor).min(end)
+        };
+        Self::from_fn(width, height, |line, column| {
+            let mut sums = [0u64; 4];
+            let mut count = 0;
+            for y in span(line, self.height) {
+                for x in span(column, self.width) {
+                    let [r, g, b, a] = self.at(x, y);
+                    for (sum, value) in sums.iter_mut().zip([r, g, b]) {
+                        *sum += u64::from(value) * u64::from(a);
+                    }
+                    sums[3] += u64::from(a);
+                    count += 1;
+                }
+            }
+            let opacity = sums[3].max(1);
+            let colour = |c: usize| ((sums[c] + opacity / 2) / opacity) as u8;
+            [colour(0), colour(1), colour(2), (sums[3] / count) as u8]
+        })
+    }
+
     /// Red, green and blue alone.
     pub(super) fn rgb(&self) -> Vec<u8> {
         self.data.chunks_exact(4).flat_map(|p| [p[0], p[1], p[2]]).collect()
@@ -141,6 +168,16 @@ mod tests {
             let made = Pixels::from_fn(5, 3, |i, j| [i as u8 * 40, j as u8 * 30, 7, alpha]);
             assert_eq!(decode(Cursor::new(made.png())).unwrap(), made);
         }
+    }
+
+    #[test]
+    fn reduced_images_keep_their_mean() {
+        let checks = Pixels::from_fn(7, 4, |i, j| [if (i + j) % 2 == 0 { 200 } else { 100 }; 4]);
+        let half = checks.reduced(2);
+        assert_eq!((half.width(), half.height()), (4, 2));
+        // The brighter pixels weigh more, as they are more opaque.
+        assert_eq!(half.at(0, 0), [167, 167, 167, 150]);
+        assert_eq!(checks.reduced(1), checks);
     }
 
     #[test]

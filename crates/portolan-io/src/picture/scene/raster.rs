@@ -86,6 +86,19 @@ fn image(
     scale: Transform,
     mask: Option<&Mask>,
 ) {
+    // Finer than the page: means, lest thin lines come and go.
+    let drawn = f64::from(scale.sx) * place.along.0.hypot(place.along.1);
+    let factor = (f64::from(pixels.width()) / drawn.max(1.0)).min(64.0) as u32;
+    let coarse = (smooth && factor > 1).then(|| pixels.reduced(factor));
+    let covered = |n: u32, of: u32| f64::from(n * factor.max(1)) / f64::from(of);
+    let (stretch, pixels) = match &coarse {
+        // Whole squares may reach beyond the image's own edge.
+        Some(coarse) => (
+            (covered(coarse.width(), pixels.width()), covered(coarse.height(), pixels.height())),
+            coarse,
+        ),
+        None => ((1.0, 1.0), pixels),
+    };
     let multiplied: Vec<u8> = pixels
         .data()
         .chunks_exact(4)
@@ -96,7 +109,8 @@ fn image(
         .collect();
     let size = tiny_skia::IntSize::from_wh(pixels.width(), pixels.height());
     let Some(source) = size.and_then(|size| Pixmap::from_vec(multiplied, size)) else { return };
-    let (columns, lines) = (f64::from(pixels.width()), f64::from(pixels.height()));
+    let columns = f64::from(pixels.width()) / stretch.0;
+    let lines = f64::from(pixels.height()) / stretch.1;
     let transform = Transform::from_row(
         (place.along.0 / columns) as f32,
         (place.along.1 / columns) as f32,

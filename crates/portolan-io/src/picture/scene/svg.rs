@@ -1,9 +1,10 @@
 //! A scene as SVG: text as outlines that carry their words for readers that ask.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use super::path::{Path, Segment};
-use super::{Ink, Item, Pen, Placement, Scene};
+use super::{Ink, Item, Pen, Pixels, Placement, Scene};
 use crate::picture::canvas::Rgb;
 
 pub(super) fn write(scene: &Scene, width: f64) -> String {
@@ -20,13 +21,19 @@ pub(super) fn write(scene: &Scene, width: f64) -> String {
     );
     let _ = writeln!(out, "<title>{}</title>", escaped(&scene.title));
     let _ = writeln!(out, "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>");
-    let mut clips = 0;
-    write_items(&mut out, &scene.items, &mut clips);
+    write_items(&mut out, &scene.items, &mut Named::default());
     out.push_str("</svg>\n");
     out
 }
 
-fn write_items(out: &mut String, items: &[Item], clips: &mut usize) {
+/// What is named in the file: how many clips, and the images.
+#[derive(Default)]
+struct Named<'a> {
+    clips: usize,
+    images: Vec<&'a Arc<Pixels>>,
+}
+
+fn write_items<'a>(out: &mut String, items: &'a [Item], named: &mut Named<'a>) {
     for item in items {
         match item {
             Item::Fill { path, ink } => {
@@ -61,25 +68,34 @@ fn write_items(out: &mut String, items: &[Item], clips: &mut usize) {
                     o if *o < 1.0 => format!(" opacity=\"{}\"", number(*o)),
                     _ => String::new(),
                 };
-                let drawn = if *smooth { "" } else { " style=\"image-rendering:pixelated\"" };
+                let known = named.images.iter().position(|image| Arc::ptr_eq(image, pixels));
+                let name = known.unwrap_or(named.images.len());
+                if known.is_none() {
+                    named.images.push(pixels);
+                    let drawn = if *smooth { "" } else { " style=\"image-rendering:pixelated\"" };
+                    let _ = writeln!(
+                        out,
+                        "<defs><image id=\"i{name}\" width=\"{columns}\" height=\"{lines}\" \
+                         preserveAspectRatio=\"none\"{drawn} \
+                         href=\"data:image/png;base64,{}\"/></defs>",
+                        base64(&pixels.png())
+                    );
+                }
                 let _ = writeln!(
                     out,
-                    "<image width=\"{columns}\" height=\"{lines}\" transform=\"matrix({matrix})\" \
-                     preserveAspectRatio=\"none\"{opacity}{drawn} \
-                     href=\"data:image/png;base64,{}\"/>",
-                    base64(&pixels.png())
+                    "<use href=\"#i{name}\" transform=\"matrix({matrix})\"{opacity}/>"
                 );
             }
             Item::Clip { to, items } => {
-                *clips += 1;
-                let name = *clips;
+                named.clips += 1;
+                let name = named.clips;
                 let _ = writeln!(
                     out,
                     "<clipPath id=\"c{name}\"><path d=\"{}\"/></clipPath>\n\
                      <g clip-path=\"url(#c{name})\">",
                     steps(to)
                 );
-                write_items(out, items, clips);
+                write_items(out, items, named);
                 out.push_str("</g>\n");
             }
         }

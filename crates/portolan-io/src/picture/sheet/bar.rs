@@ -6,7 +6,7 @@ use super::{GAP, LABEL, TICK};
 use crate::picture::axis::Ticks;
 use crate::picture::canvas::{INK, QUIET};
 use crate::picture::field::widen;
-use crate::picture::scene::{Anchor, Path, Pen, Pixels, Placement, Scene, Text, Typeface};
+use crate::picture::scene::{Anchor, Ink, Path, Pen, Pixels, Placement, Scene, Text, Typeface};
 
 pub const BAR_GAP: f64 = 10.0;
 const WIDTH: f64 = 13.0;
@@ -19,6 +19,8 @@ pub struct Bar {
     pub shades: Shades,
     /// Whether values lie below and above the ends.
     pub tips: (bool, bool),
+    /// As the map's, so that its colours look the same.
+    pub opacity: f64,
 }
 
 impl Bar {
@@ -55,13 +57,14 @@ impl Bar {
     pub fn draw(&self, scene: &mut Scene, typeface: &Typeface, (x, y): (f64, f64), height: f64) {
         let (low, high) = widen(self.shades.limits().0, self.shades.limits().1);
         let level = |value: f64| y + height * (high - value) / (high - low);
+        let ink = |rgb| Ink { rgb, alpha: self.opacity };
         match &self.shades {
             Shades::Even { colours, .. } => {
                 let pixels = Pixels::from_fn(1, 256, |line, _| {
                     let [r, g, b] = colours.at(1.0 - (line as f64 + 0.5) / 256.0);
                     [r, g, b, 255]
                 });
-                scene.image(pixels, Placement::upright(x, y, WIDTH, height), 1.0, false);
+                scene.image(pixels, Placement::upright(x, y, WIDTH, height), self.opacity, false);
             }
             Shades::Stepped { levels, colours } => {
                 let mut edges = levels.clone();
@@ -71,14 +74,14 @@ impl Bar {
                 let first = usize::from(levels.len() > 1);
                 for (step, pair) in edges.windows(2).enumerate() {
                     let (top, bottom) = (level(pair[1]), level(pair[0]));
-                    scene.fill(Path::rect(x, top, WIDTH, bottom - top), colours[step + first]);
+                    scene.fill(Path::rect(x, top, WIDTH, bottom - top), ink(colours[step + first]));
                 }
             }
         }
         let pen = Pen::new(INK, 0.8);
         let mut tip = |edge: f64, end: f64, value: f64| {
             let corners = [(x, edge), (x + WIDTH, edge), (x + WIDTH / 2.0, end)];
-            scene.fill(Path::polygon(&corners), self.shades.of(value));
+            scene.fill(Path::polygon(&corners), ink(self.shades.of(value)));
             scene.stroke(Path::polygon(&corners), pen);
         };
         if self.tips.1 {

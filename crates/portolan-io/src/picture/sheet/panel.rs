@@ -46,9 +46,9 @@ impl MapPanel {
         (&self.bar, &self.shades) == (&other.bar, &other.shades)
     }
 
-    pub(super) fn bar(&self) -> Option<Bar> {
+    pub(super) fn bar(&self, opacity: f64) -> Option<Bar> {
         let tips = self.shades.clips(self.field.iter());
-        self.bar.clone().map(|name| Bar { name, shades: self.shades.clone(), tips })
+        self.bar.clone().map(|name| Bar { name, shades: self.shades.clone(), tips, opacity })
     }
 
     pub(super) fn draw(&self, scene: &mut Scene, sheet: &Sheet<'_>, around: &Around) {

@@ -95,7 +95,7 @@ fn the_unknown_is_hatched_and_said() {
 #[test]
 fn a_scale_that_clips_has_tips() {
     let typeface = Typeface::new();
-    let tips = |limits: (f64, f64)| panel(ramp(4, 4), limits).bar().unwrap().tips;
+    let tips = |limits: (f64, f64)| panel(ramp(4, 4), limits).bar(1.0).unwrap().tips;
     assert_eq!(tips((0.0, 15.0)), (false, false));
     assert_eq!(tips((0.0, 10.0)), (false, true));
     assert_eq!(tips((3.0, 15.0)), (true, false));
@@ -150,8 +150,12 @@ fn a_plan_lies_under_the_map_and_widens_the_page() {
         |line, _| if line < 5 { [255, 0, 0, 255] } else { [0, 0, 255, 255] },
     );
     // Twice as wide as the map and as high above it: red lies in the north.
-    let under =
-        Underlay { image, corner: Site::new(-0.5, 7.5), along: (8.0, 0.0), down: (0.0, -8.0) };
+    let under = Underlay {
+        image: image.into(),
+        corner: Site::new(-0.5, 7.5),
+        along: (8.0, 0.0),
+        down: (0.0, -8.0),
+    };
     let panels = vec![panel(Array2::from_elem((4, 4), f64::NAN), (0.0, 1.0))];
     let sheet = Sheet { under: Some(&under), opacity: 0.5, ..sheet(panels, grid, &typeface) };
     let layout = Layout::new(&sheet);

@@ -1,13 +1,18 @@
 //! A floor plan or aerial image under a map.
 
+use std::sync::Arc;
+
 use portolan::{Region, Site};
 
 use crate::picture::scene::{Bounds, Pixels, Point};
 
+/// Pixels along the longer side; finer images are averaged.
+const FINEST: u32 = 4096;
+
 /// A floor plan or aerial image and where it lies.
 #[derive(Clone, Debug)]
 pub struct Underlay {
-    pub image: Pixels,
+    pub image: Arc<Pixels>,
     /// The corner of the image's first pixel.
     pub corner: Site,
     /// Metres along x and y from that corner to the right and to the lower end.
@@ -20,7 +25,7 @@ impl Underlay {
     pub fn covering(image: Pixels, region: Region) -> Self {
         let corner = Site::new(region.low.x_m, region.high.y_m);
         let (along, down) = ((region.width_m(), 0.0), (0.0, -region.height_m()));
-        Self { image, corner, along, down }
+        Self { image: fine_enough(image), corner, along, down }
     }
 
     /// An image through three points: pixels from its top left corner, and metres. `None` where
@@ -44,7 +49,8 @@ impl Underlay {
         let times = |v: Point, n: u32| (v.0 * f64::from(n), v.1 * f64::from(n));
         let (along, down) = (times(right, image.width()), times(down, image.height()));
         let whole = [along.0, along.1, down.0, down.1, corner.x_m, corner.y_m];
-        whole.iter().all(|x| x.is_finite()).then_some(Self { image, corner, along, down })
+        let finite = whole.iter().all(|x| x.is_finite());
+        finite.then(|| Self { image: fine_enough(image), corner, along, down })
     }
 
     /// The rectangle that the image needs.
@@ -56,6 +62,12 @@ impl Underlay {
             Bounds::around(corners).expect("an image has four corners");
         Region { low: Site::new(left, top), high: Site::new(right, bottom) }
     }
+}
+
+/// No finer than a picture can show.
+fn fine_enough(image: Pixels) -> Arc<Pixels> {
+    let factor = image.width().max(image.height()).div_ceil(FINEST);
+    Arc::new(if factor > 1 { image.reduced(factor) } else { image })
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ fn every_look_draws_another_picture() {
         "--by-frequency --above -25",
         "--under plan.png --extent -5,-5,25,25",
         "--under plan.png --extent -5,-5,25,25 --opacity 0.3",
-        "--under plan.png --control 0,0=-5,25;300,0=25,25;0,150=-5,-5",
+        "--under plan.png --control 0,0=-5,25;300,9=25,25;9,100=-5,-5",
     ];
     let drawn: Vec<Vec<u8>> = looks
         .iter()

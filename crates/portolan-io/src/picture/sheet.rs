@@ -3,6 +3,7 @@
 mod bar;
 mod contour;
 mod legend;
+mod marks;
 mod panel;
 mod shades;
 mod underlay;
@@ -110,9 +111,10 @@ impl Sheet<'_> {
             (unknown, Key::Unknown),
         ];
         keys.extend(wanted.into_iter().filter(|(wanted, _)| *wanted).map(|(_, key)| key));
-        let (width, _) = view.size();
+        let (width, height) = view.size();
+        let longest = (0.4 * width).max(0.2 * height).min(400.0);
         keys.push(Key::Length {
-            metres: view::round_length(0.4 * width / view.scale),
+            metres: view::round_length(longest / view.scale),
             scale: view.scale,
         });
         if self.crs.is_some() {
@@ -132,6 +134,8 @@ struct Around {
     x_labels: bool,
     y_labels: bool,
     rulers: [Ruler; 2],
+    /// How far the title stands above its usual place.
+    lift: f64,
     title: Vec<(String, bool)>,
 }
 
@@ -208,10 +212,12 @@ impl Layout {
         let mut y = MARGIN
             + LEADING * (HEADING * heading.len() as f64 + LABEL * note.len() as f64)
             + ROW_GAP / 2.0;
+        let lift = lift(room.0, width);
         let mut tops = Vec::new();
         for start in (0..count).step_by(columns) {
             let row = start..(start + columns).min(count);
-            let above = |lines: &Vec<(String, bool)>| LEADING * TITLE * lines.len() as f64 + GAP;
+            let above =
+                |lines: &Vec<(String, bool)>| lift + LEADING * TITLE * lines.len() as f64 + GAP;
             let above = row.clone().map(|p| above(&titles[p])).fold(0.0, f64::max);
             let tips = row.clone().any(|p| bars[p]);
             let spare = (room.1 - height) / 2.0;
@@ -260,6 +266,7 @@ impl Layout {
             x_labels: place + self.columns >= self.count,
             y_labels: column == 0,
             rulers: self.rulers.clone(),
+            lift: lift(self.room.0, width),
             title: self.titles[place].clone(),
         }
     }
@@ -276,6 +283,11 @@ impl Layout {
         let left = self.lefts[self.lefts.len() - 1] + self.room.0 + BAR_GAP + 6.0;
         Some((bar, (left, (top + bottom - height) / 2.0), height))
     }
+}
+
+/// A title that is wider than its plot stands clear of the tip of the bar beside it.
+fn lift(room: f64, width: f64) -> f64 {
+    if room > width { bar::TIP } else { 0.0 }
 }
 
 /// Which panels show their colour bar: one of neighbours that share it.

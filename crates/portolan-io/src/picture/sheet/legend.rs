@@ -1,7 +1,7 @@
 //! What the marks mean, how long a stretch is, and where north lies: below the maps, where it hides
 //! nothing.
 
-use super::panel::{draw_emitter, draw_located, draw_sensor, unknown};
+use super::marks::{draw_emitter, draw_located, draw_sensor, draw_unknown};
 use super::view::said_length;
 use super::{LABEL, LEADING};
 use crate::picture::canvas::{INK, QUIET, Rgb};
@@ -60,7 +60,7 @@ impl Key {
             Key::Emitters => draw_emitter(scene, centre),
             Key::Located => draw_located(scene, centre, (6.5, 5.0)),
             Key::Unknown => {
-                unknown(scene, area.clone());
+                draw_unknown(scene, area.clone());
                 scene.stroke(area, Pen::new(QUIET, 0.6));
             }
             Key::Shade(colour, _) => {
@@ -69,8 +69,7 @@ impl Key {
             }
             Key::Length { .. } => {
                 let (end, tick) = (x + self.mark_width(), 3.5);
-                let mut bar = Path::polyline(&[(x, y - tick), (x, y), (end, y), (end, y - tick)]);
-                bar.segments.shrink_to_fit();
+                let bar = Path::polyline(&[(x, y - tick), (x, y), (end, y), (end, y - tick)]);
                 scene.stroke(bar, Pen::new(INK, 1.4));
             }
             Key::North { up } => {

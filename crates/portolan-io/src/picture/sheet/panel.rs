@@ -5,12 +5,12 @@ use portolan::{Region, Site};
 
 use super::bar::Bar;
 use super::contour::contours;
+use super::marks::{draw_emitter, draw_located, draw_sensor, draw_unknown};
 use super::shades::Shades;
 use super::view::{View, covered, minus};
 use super::{Around, GAP, LABEL, LEADING, Sheet, TICK, TITLE};
 use crate::picture::canvas::{INK, QUIET, WHITE};
 use crate::picture::field::{paper_size, resize};
-use crate::picture::marks::{EMITTER, UNKNOWN};
 use crate::picture::scene::{
     Anchor, Bounds, Ink, Path, Pen, Pixels, Placement, Point, Scene, Text, Typeface,
 };
@@ -90,7 +90,7 @@ impl MapPanel {
             }
         });
         if let Some(path) = unknown_area(&values.view(), area) {
-            unknown(scene, path);
+            draw_unknown(scene, path);
         }
         let place = Placement::upright(area.left, area.top, width, height);
         scene.image(pixels, place, sheet.opacity, false);
@@ -205,7 +205,7 @@ impl MapPanel {
     fn draw_words(&self, scene: &mut Scene, typeface: &Typeface, around: &Around) {
         let Bounds { left, top, right, bottom } = around.view.bounds();
         let middle = (left + right) / 2.0;
-        let mut y = top - GAP - LEADING * TITLE * (around.title.len() as f64 - 0.5);
+        let mut y = top - around.lift - GAP - LEADING * TITLE * (around.title.len() as f64 - 0.5);
         for (line, bold) in &around.title {
             let size = if *bold { TITLE } else { LABEL };
             let text = Text::new(line, (middle, y), size, Anchor::Middle, INK);
@@ -317,35 +317,4 @@ fn label_place(
         }
         (free && dx.hypot(dy) > 0.85 * length).then_some((centre, angle))
     })
-}
-
-/// A dot with a dark edge, to be seen on every colour.
-pub(super) fn draw_sensor(scene: &mut Scene, centre: Point, radius: f64) {
-    let edge = (0.35 * radius).clamp(0.5, 0.9);
-    scene.fill(Path::circle(centre, radius + edge / 2.0), INK);
-    scene.fill(Path::circle(centre, radius - edge / 2.0), WHITE);
-}
-
-/// A red cross with a white edge: red is in none of the maps of power.
-pub(super) fn draw_emitter(scene: &mut Scene, (x, y): Point) {
-    let mut cross = Path::default();
-    cross.line((x - 4.4, y - 4.4), (x + 4.4, y + 4.4));
-    cross.line((x - 4.4, y + 4.4), (x + 4.4, y - 4.4));
-    scene.stroke(cross.clone(), Pen::new(WHITE, 4.2));
-    scene.stroke(cross, Pen::new(EMITTER, 2.2));
-}
-
-/// The place of an emitter that is known within an ellipse: a dot, and the ellipse.
-pub(super) fn draw_located(scene: &mut Scene, centre: Point, radii: (f64, f64)) {
-    let ellipse = Path::ellipse(centre, radii);
-    scene.stroke(ellipse.clone(), Pen::new(WHITE, 3.2));
-    scene.fill(Path::circle(centre, 2.6), WHITE);
-    scene.stroke(ellipse, Pen::new(EMITTER, 1.6));
-    scene.fill(Path::circle(centre, 1.8), EMITTER);
-}
-
-/// Hatches an area of which nothing is known, so that no value looks like it.
-pub(super) fn unknown(scene: &mut Scene, area: Path) {
-    let tint = Ink { rgb: UNKNOWN, alpha: 0.6 };
-    scene.hatch(area, tint, Pen::new([150, 150, 156], 0.9), 6.0);
 }

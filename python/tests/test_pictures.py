@@ -69,9 +69,12 @@ def test_an_svg_is_read(command: Command, folder: Path, look: str) -> None:
     assert not list(root.iter(f"{SVG}text")), "text is outlines"
     labels = {group.get("aria-label") for group in root.iter(f"{SVG}g")}
     assert {"x [m]", "y [m]"} <= labels
-    named = {f"#{image.get('id')}" for image in root.iter(f"{SVG}image")}
+    images = list(root.iter(f"{SVG}image"))
+    assert len(images) >= 2
+    named = {f"#{image.get('id')}" for image in images if image.get("id")}
     used = [use.get("href") for use in root.iter(f"{SVG}use")]
-    assert named == set(used) and len(used) >= 2
+    assert named == set(used)
+    assert (len(used) == 2) == (look == "under"), "a plan under two maps is written once"
     clips = {f"url(#{clip.get('id')})" for clip in root.iter(f"{SVG}clipPath")}
     assert {group.get("clip-path") for group in root.iter(f"{SVG}g")} - {None} <= clips
 

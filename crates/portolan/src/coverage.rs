@@ -137,7 +137,7 @@ mod tests {
         let mut joined = Vec::new();
         for rows in [0..2, 2..3, 3..7] {
             let part = s![rows, .., ..];
-            joined.extend(parts.add(level.slice(part.clone()), Some(spread.slice(part))));
+            joined.extend(parts.add(level.slice(part), Some(spread.slice(part))));
         }
         assert_eq!(whole, parts);
         assert_eq!((whole.cells, whole.best.known, best[3 * 5 + 2].is_nan()), (35, 34, true));

@@ -1,6 +1,6 @@
 //! Images: made here, or read from a PNG of someone else's.
 
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::Path;
 
 use crate::error::{Check, IoError, Problem};
@@ -115,7 +115,7 @@ pub fn read_plan(path: &Path) -> Result<Pixels, IoError> {
     decode(BufReader::new(file)).map_err(|problem| problem.in_file(path))
 }
 
-fn decode(input: impl Read + std::io::BufRead + std::io::Seek) -> Check<Pixels> {
+fn decode(input: impl std::io::BufRead + std::io::Seek) -> Check<Pixels> {
     let broken = |error: png::DecodingError| {
         let text = error.to_string();
         let text = text.lines().next().unwrap_or_default().to_owned();

@@ -21,16 +21,34 @@ pub(super) fn write(scene: &Scene, width: f64) -> String {
     );
     let _ = writeln!(out, "<title>{}</title>", escaped(&scene.title));
     let _ = writeln!(out, "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>");
-    write_items(&mut out, &scene.items, &mut Named::default());
+    let mut named = Named::default();
+    count_images(&scene.items, &mut named);
+    write_items(&mut out, &scene.items, &mut named);
     out.push_str("</svg>\n");
     out
 }
 
-/// What is named in the file: how many clips, and the images.
+/// What is named in the file: how many clips, and the images with how often each is drawn and
+/// whether it was written.
 #[derive(Default)]
 struct Named<'a> {
     clips: usize,
-    images: Vec<&'a Arc<Pixels>>,
+    images: Vec<(&'a Arc<Pixels>, usize, bool)>,
+}
+
+fn count_images<'a>(items: &'a [Item], named: &mut Named<'a>) {
+    for item in items {
+        match item {
+            Item::Image { pixels, .. } => {
+                match named.images.iter_mut().find(|(known, ..)| Arc::ptr_eq(known, pixels)) {
+                    Some((_, count, _)) => *count += 1,
+                    None => named.images.push((pixels, 1, false)),
+                }
+            }
+            Item::Clip { items, .. } => count_images(items, named),
+            _ => {}
+        }
+    }
 }
 
 fn write_items<'a>(out: &mut String, items: &'a [Item], named: &mut Named<'a>) {
@@ -68,23 +86,29 @@ fn write_items<'a>(out: &mut String, items: &'a [Item], named: &mut Named<'a>) {
                     o if *o < 1.0 => format!(" opacity=\"{}\"", number(*o)),
                     _ => String::new(),
                 };
-                let known = named.images.iter().position(|image| Arc::ptr_eq(image, pixels));
-                let name = known.unwrap_or(named.images.len());
-                if known.is_none() {
-                    named.images.push(pixels);
-                    let drawn = if *smooth { "" } else { " style=\"image-rendering:pixelated\"" };
-                    let _ = writeln!(
-                        out,
-                        "<defs><image id=\"i{name}\" width=\"{columns}\" height=\"{lines}\" \
-                         preserveAspectRatio=\"none\"{drawn} \
-                         href=\"data:image/png;base64,{}\"/></defs>",
+                let drawn = if *smooth { "" } else { " style=\"image-rendering:pixelated\"" };
+                let image = |rest: &str| {
+                    format!(
+                        "<image width=\"{columns}\" height=\"{lines}\" \
+                         preserveAspectRatio=\"none\"{drawn}{rest} \
+                         href=\"data:image/png;base64,{}\"/>",
                         base64(&pixels.png())
-                    );
-                }
-                let _ = writeln!(
-                    out,
-                    "<use href=\"#i{name}\" transform=\"matrix({matrix})\"{opacity}/>"
-                );
+                    )
+                };
+                let place = format!(" transform=\"matrix({matrix})\"{opacity}");
+                let known = named.images.iter().position(|(known, ..)| Arc::ptr_eq(known, pixels));
+                let _ = match known {
+                    // An image that is drawn more than once is written once.
+                    Some(name) if named.images[name].1 > 1 => {
+                        if !named.images[name].2 {
+                            named.images[name].2 = true;
+                            let image = image(&format!(" id=\"i{name}\""));
+                            let _ = writeln!(out, "<defs>{image}</defs>");
+                        }
+                        writeln!(out, "<use href=\"#i{name}\"{place}/>")
+                    }
+                    _ => writeln!(out, "{}", image(&place)),
+                };
             }
             Item::Clip { to, items } => {
                 named.clips += 1;

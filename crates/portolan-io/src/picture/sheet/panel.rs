@@ -65,8 +65,12 @@ impl MapPanel {
                 scene.image(under.image.clone(), place, 1.0, true);
             }
             self.draw_cells(scene, sheet, &view);
-            self.draw_contours(scene, sheet, &view);
+            let labels = self.draw_contours(scene, sheet, &view);
             self.draw_marks(scene, &view);
+            for (label, at, angle) in &labels {
+                let text = Text::new(label, *at, LABEL, Anchor::Middle, INK);
+                scene.text(sheet.typeface, &text.turned(*angle).rimmed(2.0));
+            }
         });
         scene.stroke(frame, Pen::new(INK, 1.0));
         self.draw_rulers(scene, sheet.typeface, around);
@@ -96,9 +100,16 @@ impl MapPanel {
         scene.image(pixels, place, sheet.opacity, false);
     }
 
-    fn draw_contours(&self, scene: &mut Scene, sheet: &Sheet<'_>, view: &View) {
+    /// Draws lines; returns their labels with place and angle, to be drawn over all marks.
+    fn draw_contours(
+        &self,
+        scene: &mut Scene,
+        sheet: &Sheet<'_>,
+        view: &View,
+    ) -> Vec<(String, Point, f64)> {
+        let mut texts = Vec::new();
         if self.contours.is_empty() {
-            return;
+            return texts;
         }
         let mut seen = sheet.axes.seen(&self.field).to_owned();
         let long = seen.nrows().max(seen.ncols());
@@ -112,7 +123,7 @@ impl MapPanel {
             (area.bottom - area.top) / seen.nrows() as f64,
         );
         let mut labels: Vec<Bounds> = Vec::new();
-        let mut texts = Vec::new();
+        let marks: Vec<Bounds> = self.sensors.iter().map(|s| square(view.place(*s), 4.0)).collect();
         for level in &self.contours {
             let label = minus(&level.to_string());
             let mut room = 3;
@@ -125,21 +136,17 @@ impl MapPanel {
                 scene.stroke(path.clone(), Pen::new(Ink { rgb: WHITE, alpha: 0.55 }, 2.6));
                 scene.stroke(path, Pen::new(INK, 1.1));
                 let length = sheet.typeface.length(&label, LABEL, false);
-                let Some((at, angle)) = label_place(&line, length, &labels, &area) else {
-                    continue;
-                };
-                if room > 0 {
-                    room -= 1;
-                    let reach = length / 2.0 + 2.0;
-                    labels.push(square(at, reach));
-                    texts.push((label.clone(), at, angle));
-                }
+                // Clear of sensors where that is possible.
+                let clear = [labels.as_slice(), marks.as_slice()].concat();
+                let found = label_place(&line, length, &clear, &area)
+                    .or_else(|| label_place(&line, length, &labels, &area));
+                let Some((at, angle)) = found.filter(|_| room > 0) else { continue };
+                room -= 1;
+                labels.push(square(at, length / 2.0 + 2.0));
+                texts.push((label.clone(), at, angle));
             }
         }
-        for (label, at, angle) in texts {
-            let text = Text::new(&label, at, LABEL, Anchor::Middle, INK);
-            scene.text(sheet.typeface, &text.turned(angle).rimmed(2.0));
-        }
+        texts
     }
 
     fn draw_marks(&self, scene: &mut Scene, view: &View) {

@@ -141,7 +141,11 @@ pub fn spectrum_figure(
     } else if shown.len() > 9 {
         let (across, upward) = seen_shape(map, look.axes);
         let wished = (1.7 * shown.len() as f64 * upward as f64 / across as f64).sqrt();
-        sheet.columns = (wished.round() as usize).clamp(1, 8);
+        let wished = (wished.round() as usize).clamp(1, 8);
+        // A column more or less where that leaves fewer holes.
+        let holes = |columns: usize| shown.len().next_multiple_of(columns) - shown.len();
+        let near = [wished, wished + 1, (wished - 1).max(1)];
+        sheet.columns = near.into_iter().min_by_key(|columns| holes(*columns)).unwrap_or(wished);
     }
     Ok(sheet.draw())
 }
@@ -178,9 +182,13 @@ fn seen_shape(map: &RadioMap, axes: Axes) -> (usize, usize) {
     }
 }
 
-/// The name of a band: its label, or its number.
+/// The name of a band: its name, its frequency, or its number.
 fn band_title(map: &RadioMap, band: usize) -> String {
-    map.labels().label(band)
+    let label = map.labels().label(band);
+    match (map.labels().names(), label.strip_suffix("MHz")) {
+        (None, Some(megahertz)) => format!("{megahertz} MHz"),
+        _ => label,
+    }
 }
 
 fn plain(title: &str, field: Array2<f64>, shades: Shades) -> MapPanel {

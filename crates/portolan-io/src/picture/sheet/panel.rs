@@ -310,7 +310,7 @@ fn label_place(
         let middle = share * total;
         let (from, to) = (at(middle - length / 2.0), at(middle + length / 2.0));
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
-        let centre = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0);
+        let centre = at(middle);
         let bounds = square(centre, length / 2.0 + 2.0);
         let inside = bounds.left > area.left
             && bounds.right < area.right

@@ -5,6 +5,7 @@ mod figures;
 mod files;
 mod models;
 pub mod parse;
+mod plot;
 mod scenes;
 mod shared;
 
@@ -14,8 +15,9 @@ pub use bound::{BoundArgs, NetworkTerm};
 #[cfg(feature = "paper")]
 pub use figures::ReproduceArgs;
 pub use figures::{CompareArgs, ScoreArgs, SplitName, StudyArgs, ValidateArgs};
-pub use files::{CompletionsArgs, ConvertArgs, InspectArgs, KindName, MethodsArgs, PlotArgs};
-pub use models::{AdviseArgs, EstimateArgs, FitArgs, PredictArgs};
+pub use files::{CompletionsArgs, ConvertArgs, InspectArgs, KindName, MethodsArgs};
+pub use models::{AdviseArgs, CoverageArgs, EstimateArgs, FitArgs, PredictArgs};
+pub use plot::{AxesName, ColoursName, LookArgs, PlotArgs};
 pub use scenes::{DemoArgs, Psd, SenseArgs, SimulateArgs};
 pub use shared::{FitChoice, RunArgs};
 
@@ -41,6 +43,8 @@ pub enum Command {
     Fit(FitArgs),
     /// Ask a fitted model for power and spread at places, or for a map
     Predict(PredictArgs),
+    /// Say how much of the area lies above a level, and how surely
+    Coverage(CoverageArgs),
     /// Say how well methods would have predicted your own sensors
     Validate(ValidateArgs),
     /// Compare methods over many simulated maps, or over splits of a survey
@@ -51,7 +55,7 @@ pub enum Command {
     Compare(CompareArgs),
     /// Say where new sensors would help most
     Advise(AdviseArgs),
-    /// Draw a map as PNG, or preview it in the terminal
+    /// Draw a map as PNG, SVG or PDF, or preview it in the terminal
     Plot(PlotArgs),
     /// Say what is in a file
     Inspect(InspectArgs),

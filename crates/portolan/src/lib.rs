@@ -46,6 +46,7 @@
 pub mod adam;
 pub mod advise;
 pub mod bound;
+pub mod coverage;
 pub mod crs;
 pub mod decoder;
 pub mod descent;

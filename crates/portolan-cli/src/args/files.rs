@@ -1,46 +1,12 @@
-//! The options of commands about files and the program itself: `plot`, `inspect`, `convert`,
-//! `methods`, `completions`.
+//! The options of commands about files and the program itself: `inspect`, `convert`, `methods`,
+//! `completions`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use portolan_io::gis::MaskRule;
 
-use super::parse;
 use super::shared::{ReadArgs, UnitName};
-
-#[derive(Args)]
-#[command(allow_negative_numbers = true)]
-pub struct PlotArgs {
-    /// The map (.npz, .csv, .mat)
-    pub map: PathBuf,
-    /// The picture (.png); without it a preview goes to the terminal
-    #[arg(short, long)]
-    pub output: Option<PathBuf>,
-    /// Counted from 0 [default: the band with the most power]
-    #[arg(long)]
-    pub band: Option<usize>,
-    /// Draw truth, estimate and error side by side
-    #[arg(long)]
-    pub truth: Option<PathBuf>,
-    /// Mark the sensors of these readings
-    #[arg(long)]
-    pub readings: Option<PathBuf>,
-    /// Draw the SLF and PSD of every emitter of a factored map instead of a band
-    #[arg(long, conflicts_with_all = ["band", "readings"])]
-    pub factors: bool,
-    /// Only this rectangle in metres
-    #[arg(long, value_name = "X0,Y0,X1,Y1", value_parser = parse::region, allow_hyphen_values = true)]
-    pub region: Option<portolan::Region>,
-    /// Heading of the picture
-    #[arg(long)]
-    pub title: Option<String>,
-    /// Replace an existing output
-    #[arg(long)]
-    pub force: bool,
-    #[command(flatten)]
-    pub read: ReadArgs,
-}
 
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]

@@ -1,4 +1,5 @@
-//! The options of commands that fit and ask: `estimate`, `fit`, `predict`, `advise`.
+//! The options of commands that fit and ask: `estimate`, `fit`, `predict`, `coverage`,
+//! `advise`.
 
 use std::path::PathBuf;
 
@@ -85,6 +86,46 @@ pub struct PredictArgs {
     #[arg(long)]
     pub threads: Option<usize>,
     /// Print what was done as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Replace an existing output
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct CoverageArgs {
+    /// A model of `portolan fit`, or a map (.npz, .csv, .mat)
+    pub input: PathBuf,
+    /// The level in dBm, or in the map's own dB
+    #[arg(long, value_name = "DBM")]
+    pub above: f64,
+    /// Only these bands: labels, frequencies such as 2412MHz, or numbers from 0
+    #[arg(long, value_delimiter = ',')]
+    pub bands: Option<Vec<String>>,
+    /// Where to draw the certainties (.png, .svg, .pdf)
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// Heading of the picture
+    #[arg(long, requires = "output")]
+    pub title: Option<String>,
+    /// Ask a model on so many rows x columns [default: the model's grid]
+    #[arg(long, value_parser = parse::grid)]
+    pub grid: Option<(usize, usize)>,
+    /// Metres per cell that a model is asked on
+    #[arg(long)]
+    pub cell_m: Option<f64>,
+    /// x,y in metres of the centre of cell 0,0 that a model is asked on
+    #[arg(long, value_name = "X,Y", value_parser = parse::pair, allow_hyphen_values = true)]
+    pub origin: Option<(f64, f64)>,
+    /// Only this rectangle in metres
+    #[arg(long, value_name = "X0,Y0,X1,Y1", value_parser = parse::region, allow_hyphen_values = true)]
+    pub region: Option<portolan::Region>,
+    /// Number of threads; the result does not depend on it [default: all]
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
     /// Replace an existing output

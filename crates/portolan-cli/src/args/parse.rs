@@ -34,6 +34,55 @@ pub fn region(text: &str) -> Result<Region, String> {
     }
 }
 
+/// Values in rising order.
+pub type Levels = std::sync::Arc<[f64]>;
+
+fn numbers(text: &str, wrong: impl Fn() -> String) -> Result<Vec<f64>, String> {
+    let number = |word: &str| word.trim().parse::<f64>().ok().filter(|n| n.is_finite());
+    text.split(',').map(|word| number(word).ok_or_else(&wrong)).collect()
+}
+
+/// Two values, the lower first.
+pub fn range(text: &str) -> Result<(f64, f64), String> {
+    let wrong = || format!("'{text}': expected LOW,HIGH, the lower first, such as -100,-40");
+    match numbers(text, wrong)?[..] {
+        [low, high] if low < high => Ok((low, high)),
+        _ => Err(wrong()),
+    }
+}
+
+/// One to 30 values in rising order.
+pub fn levels(text: &str) -> Result<Levels, String> {
+    let wrong = || format!("'{text}': expected 1 to 30 rising values, such as -90,-80,-70");
+    let levels = numbers(text, wrong)?;
+    let rising = levels.windows(2).all(|pair| pair[0] < pair[1]);
+    if rising && levels.len() <= 30 { Ok(levels.into()) } else { Err(wrong()) }
+}
+
+pub fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(format!("'{text}': expected a number from 0 to 1")),
+    }
+}
+
+/// Three points of an image with their places in metres: px, py, x, y.
+pub type Control = std::sync::Arc<[[f64; 4]; 3]>;
+
+pub fn control(text: &str) -> Result<Control, String> {
+    let wrong = || format!("'{text}': expected three points as \"PX,PY=X,Y;PX,PY=X,Y;PX,PY=X,Y\"");
+    let point = |part: &str| {
+        let (pixel, place) = part.split_once('=').ok_or_else(wrong)?;
+        match (&numbers(pixel, wrong)?[..], &numbers(place, wrong)?[..]) {
+            ([px, py], [x, y]) => Ok([*px, *py, *x, *y]),
+            _ => Err(wrong()),
+        }
+    };
+    let points: Vec<[f64; 4]> =
+        text.trim_end_matches(';').split(';').map(point).collect::<Result<_, _>>()?;
+    points.try_into().map(std::sync::Arc::new).map_err(|_| wrong())
+}
+
 pub fn emitters(text: &str) -> Result<Emitters, String> {
     match text.parse::<usize>() {
         _ if text == "auto" => Ok(Emitters::Auto),
@@ -118,5 +167,12 @@ mod tests {
         assert!(cells("10,1,20,2").is_err() && cells("row,col\n1,2,3").is_err());
         assert!(cells("1,x").is_err());
         assert!(setting("=3").is_err());
+        assert_eq!(range("-100,-40"), Ok((-100.0, -40.0)));
+        assert!(range("-40,-100").is_err() && range("1").is_err() && range("a,b").is_err());
+        assert_eq!(levels("-90, -80").unwrap()[..], [-90.0, -80.0]);
+        assert!(levels("-80,-90").is_err() && levels("").is_err() && levels("nan").is_err());
+        assert_eq!(control("0,0=1,2;9,0=3,4;0,9=5,6").unwrap()[1], [9.0, 0.0, 3.0, 4.0]);
+        assert!(control("0,0=1,2;9,0=3,4").is_err() && control("0,0,1,2").is_err());
+        assert!(share("1.1").is_err() && share("0.5") == Ok(0.5));
     }
 }

@@ -9,8 +9,8 @@ use portolan_io::{
     write_readings,
 };
 
-use super::parts::{PartFailure, WatchedParts, chosen_bands, mask_of};
-use super::{check_apart, check_target, load_readings, warn_about};
+use super::parts::{PartFailure, WatchedParts, mask_of};
+use super::{check_apart, check_target, load_readings, named_bands, warn_about};
 use crate::args::{ConvertArgs, KindName};
 use crate::failure::Failure;
 use crate::output::{say, warn};
@@ -151,7 +151,7 @@ fn write_whole(args: &ConvertArgs, map: RadioMap) -> Result<(), Failure> {
     mask.check(map.spread_db().is_some()).map_err(Failure::input)?;
     let map = match &args.bands {
         Some(names) => {
-            let bands = chosen_bands(Some(names), map.labels(), map.bands(), "map")?;
+            let bands = named_bands(Some(names), map.labels(), map.bands(), "map")?;
             map.select_bands(&bands)?
         }
         None => map,
@@ -168,7 +168,7 @@ fn write_parts(
     let mask = mask(args, about.crs)?;
     mask.check(about.spread).map_err(Failure::input)?;
     warn_of_metres(format, about.crs);
-    let bands = chosen_bands(args.bands.as_deref(), &about.labels, about.bands, "map")?;
+    let bands = named_bands(args.bands.as_deref(), &about.labels, about.bands, "map")?;
     let chosen = Chosen::new(parts, &bands)?;
     watched("writing", |progress| {
         let parts = WatchedParts::new(chosen, progress);

@@ -6,7 +6,7 @@ use portolan::score::score;
 use portolan::sense::{Sensing, SensorLayout, sense};
 use portolan::simulate::{Scenario, simulate};
 use portolan::{Context, Emitters, Grid, RadioMap, Readings};
-use portolan_io::picture::{MapFigure, decibels, map_figure, methods_figure, terminal};
+use portolan_io::picture::{Axes, Look, MapFigure, decibels, map_figure, methods_figure, terminal};
 use portolan_io::{WriteOptions, check_output, write_bytes, write_map, write_readings};
 
 use super::{MethodCall, strongest_band, timed_estimate};
@@ -98,6 +98,8 @@ fn write(
         estimates.iter().map(|(name, map)| (name.clone(), map)).collect();
     let best = maps[maps.len() - 1].1;
     let all = methods_figure(truth, readings, &maps, band, offset)?;
+    // As the figure of all methods has them.
+    let look = Look { axes: Axes::Rows, ..Look::default() };
     let one = map_figure(&MapFigure {
         map: best,
         truth: Some(truth),
@@ -105,13 +107,14 @@ fn write(
         band,
         title: None,
         offset,
+        look: &look,
     })?;
     let options = WriteOptions { force, ..WriteOptions::default() };
     write_map(folder.join(FILES[0]), truth, &options)?;
     write_readings(folder.join(FILES[1]), readings, &options)?;
     write_map(folder.join(FILES[2]), best, &options)?;
     write_bytes(&folder.join(FILES[3]), &all.png(), force)?;
-    write_bytes(&folder.join(FILES[4]), &one.png(), force)?;
+    write_bytes(&folder.join(FILES[4]), &one.png((2.0 * one.width) as u32)?, force)?;
     use std::io::IsTerminal;
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     Ok(if colour { terminal(&decibels(&best.band(band), offset), 64, true) } else { String::new() })

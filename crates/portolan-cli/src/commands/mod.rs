@@ -5,6 +5,7 @@ pub mod bound;
 pub mod compare;
 pub mod completions;
 pub mod convert;
+pub mod coverage;
 pub mod demo;
 mod draw;
 pub mod estimate;
@@ -13,6 +14,7 @@ pub mod inspect;
 pub mod methods;
 mod needs;
 mod parts;
+mod picture;
 pub mod plot;
 pub mod predict;
 #[cfg(feature = "paper")]
@@ -28,7 +30,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use portolan::estimate::{Method, build};
-use portolan::{Context, Model, RadioMap, Readings};
+use portolan::{BandLabels, Context, Model, RadioMap, Readings};
 use portolan_io::{
     Format, ReadOptions, SurveyOptions, check_output, check_output_is_not_input, inspect, read_map,
     read_readings,
@@ -190,6 +192,29 @@ fn strongest_band(map: &RadioMap) -> usize {
     let total = |band: usize| map.band(band).iter().filter(|v| !v.is_nan()).sum::<f64>();
     let totals: Vec<f64> = (0..map.bands()).map(total).collect();
     (0..totals.len()).max_by(|&a, &b| totals[a].total_cmp(&totals[b])).unwrap_or(0)
+}
+
+/// The bands that were asked for, by label or number; all where none was named.
+fn named_bands(
+    names: Option<&[String]>,
+    labels: &BandLabels,
+    count: usize,
+    what: &str,
+) -> Result<Vec<usize>, Failure> {
+    let Some(names) = names else { return Ok((0..count).collect()) };
+    let mut bands = Vec::new();
+    for name in names {
+        let band = labels.find(name.trim(), count).ok_or_else(|| {
+            let known: Vec<String> = (0..count.min(12)).map(|band| labels.label(band)).collect();
+            let more = if count > 12 { ", .." } else { "" };
+            Failure::input(format!("--bands {name}: the {what} has {}{more}", known.join(", ")))
+        })?;
+        if bands.contains(&band) {
+            return Err(Failure::input(format!("--bands {name}: it is named twice")));
+        }
+        bands.push(band);
+    }
+    Ok(bands)
 }
 
 /// An estimate so far above every reading, in dB, is said.

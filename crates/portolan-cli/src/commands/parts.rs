@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use ndarray::{Array2, Array3};
-use portolan::{BandLabels, Crs, EstimateError, Grid, Model, Progress, Site};
+use portolan::{Crs, EstimateError, Grid, Model, Progress, Site};
 use portolan_io::IoError;
 use portolan_io::gis::{MapAbout, MapParts, Mask, MaskRule, Part, chosen_labels};
 
@@ -151,27 +151,4 @@ impl<P: MapParts<Error = IoError>> MapParts for WatchedParts<'_, P> {
 /// What `--mask` leaves of a map.
 pub fn mask_of(rules: &[MaskRule], sites: &[Site], crs: Option<Crs>) -> Result<Mask, Failure> {
     Ok(Mask::new(rules, sites, crs)?)
-}
-
-/// The bands that `--bands` names, by label or number; all without it.
-pub fn chosen_bands(
-    names: Option<&[String]>,
-    labels: &BandLabels,
-    count: usize,
-    whose: &str,
-) -> Result<Vec<usize>, Failure> {
-    let Some(names) = names else { return Ok((0..count).collect()) };
-    let mut bands = Vec::new();
-    for name in names {
-        let band = labels.find(name.trim(), count).ok_or_else(|| {
-            let known: Vec<String> = (0..count.min(12)).map(|band| labels.label(band)).collect();
-            let more = if count > 12 { ", .." } else { "" };
-            Failure::input(format!("--bands {name}: the {whose} has {}{more}", known.join(", ")))
-        })?;
-        if bands.contains(&band) {
-            return Err(Failure::input(format!("--bands {name}: it is named twice")));
-        }
-        bands.push(band);
-    }
-    Ok(bands)
 }

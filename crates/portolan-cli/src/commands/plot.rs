@@ -4,10 +4,15 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use portolan::{RadioMap, Region};
-use portolan_io::picture::{Bitmap, MapFigure, decibels, factors_figure, map_figure, terminal};
-use portolan_io::{ReadOptions, check_output, read_map_part, write_bytes};
+use portolan_io::picture::{
+    MapFigure, PictureError, decibels, factors_figure, map_figure, spectrum_figure, terminal,
+};
+use portolan_io::{ReadOptions, read_map_part, write_bytes};
 
-use super::{check_apart, load_map, load_readings, options_for, strongest_band, warn_about};
+use super::picture::{Kind, axes, look, save};
+use super::{
+    check_apart, load_map, load_readings, named_bands, options_for, strongest_band, warn_about,
+};
 use crate::args::PlotArgs;
 use crate::failure::Failure;
 use crate::output::{emit, say};
@@ -17,13 +22,7 @@ use crate::watch::check_interrupt;
 const PREVIEW: usize = 72;
 
 pub fn run(args: &PlotArgs) -> Result<(), Failure> {
-    if let Some(output) = &args.output {
-        let png = output.extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
-        if !png {
-            return Err(Failure::input(format!("{}: expected a .png name", output.display())));
-        }
-        check_output(output, args.force)?;
-    }
+    let kind = args.output.as_ref().map(|output| Kind::of(output, args.force)).transpose()?;
     let files: Vec<&Path> = [Some(&args.map), args.truth.as_ref(), args.readings.as_ref()]
         .into_iter()
         .flatten()
@@ -31,8 +30,11 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
         .collect();
     let options = options_for(&files, &args.read.options())?;
     if let Some(output) = &args.output {
-        check_apart(output, &files)?;
+        let drawn = [args.look.under.as_ref(), args.look.font.as_ref()];
+        let drawn = drawn.into_iter().flatten().map(PathBuf::as_path);
+        check_apart(output, &files.iter().copied().chain(drawn).collect::<Vec<_>>())?;
     }
+    let look = look(&args.look, args.above)?;
     let map = match args.region {
         None => load_map(&args.map, &options[0])?,
         Some(region) => load_part(&args.map, region, &options[0])?,
@@ -43,7 +45,7 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
     };
     let truth = args.truth.as_ref().map(load).transpose()?;
     if args.factors {
-        return factors(args, &map, truth.as_ref());
+        return factors(args, kind, &map, truth.as_ref());
     }
     let last = &options[options.len() - 1];
     let readings = args.readings.as_ref().map(|path| load_readings(path, last)).transpose()?;
@@ -56,19 +58,25 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
         )));
     }
     let offset = truth.as_ref().unwrap_or(&map).scale().link().offset();
-    let Some(output) = &args.output else {
+    let (Some(output), Some(kind)) = (&args.output, kind) else {
         let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        return emit(&terminal(&decibels(&map.band(band), offset), PREVIEW, colour));
+        let field = decibels(&map.band(band), offset);
+        let seen = axes(&args.look).seen(&field).to_owned();
+        return emit(&terminal(&seen, PREVIEW, colour));
     };
-    let picture = map_figure(&MapFigure {
-        map: &map,
-        truth: truth.as_ref(),
-        readings: readings.as_ref(),
-        band,
-        title: args.title.clone(),
-        offset,
+    let (title, readings) = (args.title.as_deref(), readings.as_ref());
+    let scene = if args.by_frequency {
+        let bands = named_bands(args.bands.as_deref(), map.labels(), map.bands(), "map")?;
+        spectrum_figure(&map, &bands, readings, title, offset, &look)
+    } else {
+        let (map, truth, look) = (&map, truth.as_ref(), &look);
+        map_figure(&MapFigure { map, truth, readings, band, title, offset, look })
+    };
+    let scene = scene.map_err(|error| match error {
+        PictureError::NoSpread(_) => Failure::from(error).about(&args.map),
+        error => error.into(),
     })?;
-    save(output, &picture, args.force)
+    save(output, kind, &scene, &look.typeface, args.look.width, args.force)
 }
 
 /// Reads a rectangle of a map and passes its warnings on.
@@ -78,7 +86,12 @@ fn load_part(path: &Path, region: Region, options: &ReadOptions) -> Result<Radio
     Ok(loaded.value)
 }
 
-fn factors(args: &PlotArgs, map: &RadioMap, truth: Option<&RadioMap>) -> Result<(), Failure> {
+fn factors(
+    args: &PlotArgs,
+    kind: Option<Kind>,
+    map: &RadioMap,
+    truth: Option<&RadioMap>,
+) -> Result<(), Failure> {
     let missing = |path: &Path| {
         Failure::input(format!("{}: holds no factors (slf and psd) to draw", path.display()))
     };
@@ -90,13 +103,13 @@ fn factors(args: &PlotArgs, map: &RadioMap, truth: Option<&RadioMap>) -> Result<
     let Some(output) = &args.output else {
         return Err(Failure::input("--factors draws a picture: name it with -o"));
     };
+    if kind != Some(Kind::Png) {
+        let name = output.display();
+        return Err(Failure::input(format!("{name}: --factors draws .png alone")));
+    }
     let picture = factors_figure(map, truth)?;
-    save(output, &picture, args.force)
-}
-
-fn save(output: &Path, picture: &Bitmap, force: bool) -> Result<(), Failure> {
     check_interrupt()?;
-    write_bytes(output, &picture.png(), force)?;
+    write_bytes(output, &picture.png(), args.force)?;
     say(&format!("{}: {} x {} pixels", output.display(), picture.width(), picture.height()));
     Ok(())
 }

@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use portolan::{Grid, Model, Site};
+use portolan::{Grid, Model, Region, Site};
 use portolan_io::{check_output, read_model, read_places, write_predictions};
 use serde_json::json;
 
 use super::draw::{MapRequest, check_map, draw_map};
 use super::needs::{MapSize, Needs};
-use super::parts::{chosen_bands, mask_of};
-use super::{check_apart, check_target};
+use super::parts::mask_of;
+use super::{check_apart, check_target, named_bands};
 use crate::args::PredictArgs;
 use crate::failure::Failure;
 use crate::output::{emit_json, say, warn};
@@ -32,7 +32,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
         }
     }
     let model = read_model(&args.model)?;
-    let bands = chosen_bands(args.bands.as_deref(), model.labels(), model.bands(), "model")?;
+    let bands = named_bands(args.bands.as_deref(), model.labels(), model.bands(), "model")?;
     let start = Instant::now();
     let (asked, notes) = match &args.places {
         Some(path) => {
@@ -48,7 +48,13 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
             (format!("{} places", places.sites.len()), Vec::new())
         }
         None => {
-            let grid = grid(args, &model)?;
+            let wish = GridWish {
+                grid: args.grid,
+                cell_m: args.cell_m,
+                origin: args.origin,
+                region: args.region,
+            };
+            let grid = wish.on(&model)?;
             let (output, force) = (&args.output, args.force);
             let size = MapSize::of_model(&model, grid, bands.len());
             check_map(&size, model.crs(), (output, force), args.f64)?;
@@ -71,37 +77,48 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The grid that was asked for; what is left open is the model's own.
-fn grid(args: &PredictArgs, model: &Model) -> Result<Grid, Failure> {
-    let own = model.grid_or_default()?;
-    let cell_m = args.cell_m.unwrap_or(own.cell_m());
-    // Said before a region is counted in cells of no size.
-    Grid::new(1, 1, cell_m)?;
-    let origin = args.origin.map(|(x, y)| Site::new(x, y));
-    match (args.region, args.grid) {
-        (Some(_), Some(_)) if args.cell_m.is_some() => {
-            Err(Failure::input("--region with --grid says the cell size: leave out --cell-m"))
-        }
-        (Some(_), _) if origin.is_some() => {
-            Err(Failure::input("--region says where the map begins: leave out --origin"))
-        }
-        (Some(region), Some((rows, cols))) => {
-            let steps = |n: usize| (n.max(2) - 1) as f64;
-            let cell_m = (region.width_m() / steps(rows)).max(region.height_m() / steps(cols));
-            Ok(Grid::new(rows, cols, cell_m)?.with_origin(region.low)?)
-        }
-        (Some(region), None) => Ok(Grid::covering(region, cell_m)?),
-        (None, Some((rows, cols))) => {
-            Ok(Grid::new(rows, cols, cell_m)?.with_origin(origin.unwrap_or(own.origin()))?)
-        }
-        (None, None) => {
-            // The model's area, in cells of the size asked for.
-            let cells = |n: usize| ((n as f64 * own.cell_m() / cell_m).round() as usize).max(1);
-            let (rows, cols) = match args.cell_m {
-                Some(_) => (cells(own.rows()), cells(own.cols())),
-                None => (own.rows(), own.cols()),
-            };
-            Ok(Grid::new(rows, cols, cell_m)?.with_origin(origin.unwrap_or(own.origin()))?)
+/// What was said of a grid.
+#[derive(Clone, Copy)]
+pub struct GridWish {
+    pub grid: Option<(usize, usize)>,
+    pub cell_m: Option<f64>,
+    pub origin: Option<(f64, f64)>,
+    pub region: Option<Region>,
+}
+
+impl GridWish {
+    /// The grid that was asked for; what is left open is the model's own.
+    pub fn on(self, model: &Model) -> Result<Grid, Failure> {
+        let own = model.grid_or_default()?;
+        let cell_m = self.cell_m.unwrap_or(own.cell_m());
+        // Said before a region is counted in cells of no size.
+        Grid::new(1, 1, cell_m)?;
+        let origin = self.origin.map(|(x, y)| Site::new(x, y));
+        match (self.region, self.grid) {
+            (Some(_), Some(_)) if self.cell_m.is_some() => {
+                Err(Failure::input("--region with --grid says the cell size: leave out --cell-m"))
+            }
+            (Some(_), _) if origin.is_some() => {
+                Err(Failure::input("--region says where the map begins: leave out --origin"))
+            }
+            (Some(region), Some((rows, cols))) => {
+                let steps = |n: usize| (n.max(2) - 1) as f64;
+                let cell_m = (region.width_m() / steps(rows)).max(region.height_m() / steps(cols));
+                Ok(Grid::new(rows, cols, cell_m)?.with_origin(region.low)?)
+            }
+            (Some(region), None) => Ok(Grid::covering(region, cell_m)?),
+            (None, Some((rows, cols))) => {
+                Ok(Grid::new(rows, cols, cell_m)?.with_origin(origin.unwrap_or(own.origin()))?)
+            }
+            (None, None) => {
+                // The model's area, in cells of the size asked for.
+                let cells = |n: usize| ((n as f64 * own.cell_m() / cell_m).round() as usize).max(1);
+                let (rows, cols) = match self.cell_m {
+                    Some(_) => (cells(own.rows()), cells(own.cols())),
+                    None => (own.rows(), own.cols()),
+                };
+                Ok(Grid::new(rows, cols, cell_m)?.with_origin(origin.unwrap_or(own.origin()))?)
+            }
         }
     }
 }

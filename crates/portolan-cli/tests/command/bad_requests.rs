@@ -142,7 +142,7 @@ fn bad_values_of_estimate_score_and_plot() {
         ("inspect truth.npz --var nothing", "truth.npz: array 'nothing' is missing"),
         ("plot truth.npz -o x.png --band 5", "truth.npz has bands 0 to 4"),
         ("plot truth.npz --band 5", "truth.npz has bands 0 to 4"),
-        ("plot truth.npz -o x.jpg", "x.jpg: expected a .png"),
+        ("plot truth.npz -o x.jpg", "x.jpg: expected a .png, .svg or .pdf"),
         ("plot truth.npz --factors", "-o"),
     ] {
         desk.refused(args, &[words]);

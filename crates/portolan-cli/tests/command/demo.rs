@@ -79,6 +79,7 @@ fn help_is_a_result_and_no_arguments_are_a_mistake() {
         "score",
         "compare",
         "plot",
+        "coverage",
         "inspect",
         "convert",
         "methods",

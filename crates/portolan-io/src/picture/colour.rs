@@ -1,7 +1,8 @@
 //! Colour maps: value to colour, with lightness that grows evenly so that equal steps look equal.
 //!
 //! `Power` and `Spread` pass through nine colours of the public-domain maps viridis and magma
-//! (Smith and van der Walt, 2015); `Error` through the eleven of ColorBrewer's RdBu, reversed.
+//! (Smith and van der Walt, 2015), `Cividis` through ten of cividis (Nunez, Anderton and Renslow,
+//! 2018); `Error` through the eleven of ColorBrewer's RdBu, reversed.
 
 use super::canvas::Rgb;
 
@@ -13,6 +14,8 @@ pub enum ColourMap {
     Error,
     /// Black to pale yellow.
     Spread,
+    /// Dark blue to yellow, the same to readers who do not see red or green.
+    Cividis,
 }
 
 const POWER: [Rgb; 9] = [
@@ -53,6 +56,19 @@ const SPREAD: [Rgb; 9] = [
     [252, 253, 191],
 ];
 
+const CIVIDIS: [Rgb; 10] = [
+    [0, 34, 78],
+    [18, 53, 112],
+    [59, 73, 108],
+    [87, 93, 109],
+    [112, 113, 115],
+    [138, 134, 120],
+    [165, 156, 116],
+    [195, 179, 105],
+    [225, 204, 85],
+    [254, 232, 56],
+];
+
 /// Curves of a chart (Okabe and Ito, 2008: told apart by colour-blind readers too), with a grey in
 /// place of the yellow that is lost on white.
 pub const CURVES: [Rgb; 8] = [
@@ -73,6 +89,7 @@ impl ColourMap {
             ColourMap::Power => &POWER,
             ColourMap::Error => &ERROR,
             ColourMap::Spread => &SPREAD,
+            ColourMap::Cividis => &CIVIDIS,
         };
         let place = fraction.clamp(0.0, 1.0) * (anchors.len() - 1) as f64;
         let low = (place as usize).min(anchors.len() - 2);
@@ -109,7 +126,7 @@ mod tests {
 
     #[test]
     fn lightness_grows_along_the_sequential_maps() {
-        for map in [ColourMap::Power, ColourMap::Spread] {
+        for map in [ColourMap::Power, ColourMap::Spread, ColourMap::Cividis] {
             let l: Vec<f64> = (0..=100).map(|i| lightness(map.at(f64::from(i) / 100.0))).collect();
             for (i, pair) in l.windows(2).enumerate() {
                 let step = pair[1] - pair[0];

@@ -80,8 +80,23 @@ fn hash(i: usize) -> usize {
     ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40) as usize
 }
 
+fn look() -> &'static Look {
+    static LOOK: std::sync::LazyLock<Look> = std::sync::LazyLock::new(Look::default);
+    &LOOK
+}
+
 fn plain(map: &RadioMap) -> MapFigure<'_> {
-    MapFigure { map, truth: None, readings: None, band: 6, title: None, offset: 0.0 }
+    let (truth, readings, title, look) = (None, None, None, look());
+    MapFigure { map, truth, readings, band: 6, title, offset: 0.0, look }
+}
+
+/// Texts that are not wholly on the page.
+fn lost(scene: &Scene) -> Vec<String> {
+    let texts = scene.texts();
+    let off = texts.iter().filter(|(_, b)| {
+        !(b.left >= 0.0 && b.top >= 0.0 && b.right <= scene.width && b.bottom <= scene.height)
+    });
+    off.map(|(text, _)| (*text).to_owned()).collect()
 }
 
 fn size_of(png: &[u8]) -> (usize, usize) {
@@ -92,34 +107,42 @@ fn size_of(png: &[u8]) -> (usize, usize) {
     (info.width as usize, info.height as usize)
 }
 
-fn all_figures(
+/// Figures on the canvas.
+fn canvas_figures(
     truth: &RadioMap,
     estimate: &RadioMap,
     readings: &Readings,
 ) -> Vec<(&'static str, Bitmap)> {
-    let title = Some("Kriging of a simulated survey".to_owned());
     let names =
         ["nearest\nSSIM 0.612", "kriging\nSSIM 0.871", "unn\nSSIM 0.903", "field\nSSIM 0.921"];
     let estimates: Vec<_> = names.iter().map(|n| (n.to_string(), estimate)).collect();
+    vec![
+        ("methods", methods_figure(truth, readings, &estimates, 6, 0.0).unwrap()),
+        ("factors", factors_figure(&located(estimate), None).unwrap()),
+        ("factors_truth", factors_figure(estimate, Some(truth)).unwrap()),
+    ]
+}
+
+/// Figures of one map.
+fn map_figures(
+    truth: &RadioMap,
+    estimate: &RadioMap,
+    readings: &Readings,
+) -> Vec<(&'static str, Scene)> {
+    let title = Some("Kriging of a simulated survey");
     let full = MapFigure { truth: Some(truth), readings: Some(readings), title, ..plain(estimate) };
     let spread = with_spread(estimate.clone());
     let located = located(estimate);
+    let draw = |figure: MapFigure<'_>| map_figure(&figure).unwrap();
+    let all: Vec<usize> = (0..truth.bands()).collect();
     vec![
-        ("plain", map_figure(&plain(estimate)).unwrap()),
-        (
-            "sensors",
-            map_figure(&MapFigure { readings: Some(readings), ..plain(estimate) }).unwrap(),
-        ),
-        ("spread", map_figure(&MapFigure { readings: Some(readings), ..plain(&spread) }).unwrap()),
-        ("truth", map_figure(&full).unwrap()),
-        ("truth_spread", map_figure(&MapFigure { map: &spread, ..full }).unwrap()),
-        ("methods", methods_figure(truth, readings, &estimates, 6, 0.0).unwrap()),
-        (
-            "located",
-            map_figure(&MapFigure { readings: Some(readings), ..plain(&located) }).unwrap(),
-        ),
-        ("factors", factors_figure(&located, None).unwrap()),
-        ("factors_truth", factors_figure(estimate, Some(truth)).unwrap()),
+        ("plain", draw(plain(estimate))),
+        ("sensors", draw(MapFigure { readings: Some(readings), ..plain(estimate) })),
+        ("spread", draw(MapFigure { readings: Some(readings), ..plain(&spread) })),
+        ("truth", draw(full)),
+        ("truth_spread", draw(MapFigure { map: &spread, ..full })),
+        ("located", draw(MapFigure { readings: Some(readings), ..plain(&located) })),
+        ("spectrum", spectrum_figure(truth, &all, None, title, 0.0, look()).unwrap()),
     ]
 }
 
@@ -159,13 +182,18 @@ fn gallery() {
         let (truth, estimate) = (map(rows, cols, 0.0), map(rows, cols, 0.35));
         let every = if rows == 1024 { 997 } else { 11 };
         if rows * cols < 4 {
-            let picture = map_figure(&plain(&truth)).unwrap();
-            std::fs::write(folder.join("one.png"), picture.png()).unwrap();
+            let scene = map_figure(&plain(&truth)).unwrap();
+            std::fs::write(folder.join("one.png"), scene.png(800).unwrap()).unwrap();
             continue;
         }
-        for (name, picture) in all_figures(&truth, &estimate, &readings(&truth, every)) {
+        let readings = readings(&truth, every);
+        for (name, picture) in canvas_figures(&truth, &estimate, &readings) {
             let file = folder.join(format!("{name}_{rows}x{cols}.png"));
             std::fs::write(file, picture.png()).unwrap();
+        }
+        for (name, scene) in map_figures(&truth, &estimate, &readings) {
+            let file = folder.join(format!("{name}_{rows}x{cols}.png"));
+            std::fs::write(file, scene.png((1.5 * scene.width) as u32).unwrap()).unwrap();
         }
         println!("{}", terminal(&decibels(&truth.band(6), 0.0), 60, false));
     }
@@ -176,15 +204,24 @@ fn figures_decode_to_their_size_lose_no_text_and_repeat_bit_for_bit() {
     for (rows, cols) in [(64, 64), (34, 14), (8, 300), (300, 8), (2, 1)] {
         let (truth, estimate) = (map(rows, cols, 0.0), map(rows, cols, 0.35));
         let readings = readings(&truth, 11);
-        let again = all_figures(&truth, &estimate, &readings);
+        let again = canvas_figures(&truth, &estimate, &readings);
         for ((name, picture), (_, second)) in
-            all_figures(&truth, &estimate, &readings).into_iter().zip(again)
+            canvas_figures(&truth, &estimate, &readings).into_iter().zip(again)
         {
             let png = picture.png();
             assert_eq!(size_of(&png), (picture.width(), picture.height()), "{name}");
             assert_eq!(picture.canvas().lost_ink(), 0, "{name} {rows}x{cols}");
             assert_eq!(png, second.png(), "{name}");
             assert!(picture.width() <= 2000 && picture.height() <= 3500, "{name} {rows}x{cols}");
+        }
+        let again = map_figures(&truth, &estimate, &readings);
+        for ((name, scene), (_, second)) in
+            map_figures(&truth, &estimate, &readings).into_iter().zip(again)
+        {
+            assert_eq!(lost(&scene), [""; 0], "{name} {rows}x{cols}");
+            assert_eq!(size_of(&scene.png(640).unwrap()).0, 640, "{name}");
+            assert!(scene == second, "{name}");
+            assert!(scene.width <= 1500.0 && scene.height <= 2600.0, "{name} {rows}x{cols}");
         }
     }
 }
@@ -194,11 +231,12 @@ fn estimates_share_the_limits_of_the_truth() {
     let truth = map(40, 40, 0.0);
     let louder = RadioMap::dense(truth.grid(), &*truth.to_dense() * 1e9, Scale::Absolute).unwrap();
     let figure = MapFigure { truth: Some(&truth), ..plain(&louder) };
-    let picture = map_figure(&figure).unwrap();
+    let scene = map_figure(&figure).unwrap();
     // 90 dB above the truth: all of the estimate takes the brightest colour.
-    let bright = ColourMap::Power.at(1.0);
-    let pixels = picture.canvas().bytes().chunks(3).filter(|p| **p == bright).count();
-    assert!(pixels >= 360 * 360, "{pixels}");
+    let [r, g, b] = ColourMap::Power.at(1.0);
+    let picture = scene.pixels((2.0 * scene.width) as u32).unwrap();
+    let pixels = picture.data().chunks(4).filter(|p| **p == [r, g, b, 255]).count();
+    assert!(pixels >= 500 * 500, "{pixels}");
 }
 
 #[test]
@@ -213,9 +251,11 @@ fn unknown_infinite_constant_and_silent_maps_are_drawn() {
             let spiked = RadioMap::dense(grid, power, Scale::paper()).unwrap();
             for (map, truth) in [(&flat, &spiked), (&spiked, &flat), (&flat, &flat)] {
                 let alone = MapFigure { offset, ..plain(map) };
-                assert_eq!(map_figure(&alone).unwrap().canvas().lost_ink(), 0);
+                assert_eq!(lost(&map_figure(&alone).unwrap()), [""; 0]);
                 let beside = MapFigure { truth: Some(truth), ..alone };
-                assert_eq!(map_figure(&beside).unwrap().canvas().lost_ink(), 0);
+                let scene = map_figure(&beside).unwrap();
+                assert_eq!(lost(&scene), [""; 0]);
+                scene.png(300).unwrap();
             }
             let f = Factors { slf: Array3::from_elem((9, 7, 9), fill), psd: Array2::zeros((9, 3)) };
             let split = RadioMap::factored(grid, f, Scale::paper()).unwrap();
@@ -227,8 +267,8 @@ fn unknown_infinite_constant_and_silent_maps_are_drawn() {
 #[test]
 fn large_maps_stay_small_pictures() {
     let large = map(1024, 1024, 0.0);
-    let picture = map_figure(&plain(&large)).unwrap();
-    assert!(picture.width() <= 900 && picture.height() <= 900);
+    let scene = map_figure(&plain(&large)).unwrap();
+    assert!(scene.width <= 900.0 && scene.height <= 900.0 && scene.svg(500.0).len() < 3 << 20);
 }
 
 #[test]
@@ -254,10 +294,10 @@ proptest! {
         let truth = map(rows, cols, 0.0);
         let spread = with_spread(map(rows, cols, 0.5));
         let readings = readings(&truth, every);
-        let picture = map_figure(&MapFigure {
-            truth: Some(&truth), readings: Some(&readings), title: Some(title.clone()), ..plain(&spread)
+        let scene = map_figure(&MapFigure {
+            truth: Some(&truth), readings: Some(&readings), title: Some(&title), ..plain(&spread)
         }).unwrap();
-        prop_assert_eq!(picture.canvas().lost_ink(), 0);
+        prop_assert!(lost(&scene).is_empty(), "{:?}", lost(&scene));
         let estimates: Vec<_> = (0..every % 5).map(|_| (title.clone(), &spread)).collect();
         let picture = methods_figure(&truth, &readings, &estimates, 3, 0.0).unwrap();
         prop_assert_eq!(picture.canvas().lost_ink(), 0);

@@ -3,12 +3,11 @@
 use ndarray::Array2;
 use portolan::{Grid, Site};
 
-use super::canvas::{Align, Canvas, INK, Rgb, WHITE};
+use super::canvas::{Canvas, INK, Rgb, WHITE};
 use super::colour::ColourMap;
 use super::field::{paper_size, resize, robust_limits, widen};
 use super::marks::{draw_emitter, draw_located, draw_sensor, draw_unknown, unknown};
-use super::plot::{Axis, Extent, LEADING, Rect, draw_title, title_lines, title_room};
-use super::text::Font;
+use super::plot::{Axis, Extent, Rect, draw_title, title_lines, title_room};
 
 const BAR_GAP: i64 = 14;
 const BAR_WIDTH: i64 = 16;
@@ -44,8 +43,6 @@ pub struct HeatPanel {
     pub emitters: Vec<[f64; 2]>,
     /// Standard errors of their rows and columns in cells, drawn as ellipses; empty where unknown.
     pub emitter_se: Vec<[f64; 2]>,
-    /// A line below the plot.
-    pub caption: Option<String>,
     /// Whether the axes carry labels; neighbours that share an axis need them once.
     pub x_labels: bool,
     pub y_labels: bool,
@@ -66,7 +63,6 @@ impl HeatPanel {
             sensors: Vec::new(),
             emitters: Vec::new(),
             emitter_se: Vec::new(),
-            caption: None,
             x_labels: true,
             y_labels: true,
         }
@@ -142,7 +138,6 @@ impl HeatPanel {
         let (_, vertical) = self.axes(width, height);
         let boxed = (width.max(SMALLEST.0), height.max(SMALLEST.1));
         let lines = title_lines(&self.title, boxed.0).len();
-        let caption = i64::from(self.caption.is_some()) * (Font::LABEL.height() + 2 * LEADING);
         let left = if self.y_labels { vertical.room_beside() } else { 10 };
         let right = match &self.bar {
             Some(name) => BAR_GAP + BAR_WIDTH + self.bar_axis(boxed.1, name).room_beside(),
@@ -154,7 +149,7 @@ impl HeatPanel {
             left: (left - beside).max(10),
             right: (right - beside).max(10),
             top: (title_room(lines) - above).max(8),
-            bottom: (self.room_below() + caption - above).max(8),
+            bottom: (self.room_below() - above).max(8),
             width: boxed.0,
             height: boxed.1,
         }
@@ -174,12 +169,6 @@ impl HeatPanel {
         let lines = title_lines(&self.title, room.width);
         let middle = x + width / 2;
         draw_title(canvas, &lines, middle, y);
-        if let Some(caption) = &self.caption {
-            let line = Font::LABEL.wrap(caption, room.width).into_iter().next();
-            let top = y + height + self.room_below() + LEADING;
-            let line = line.unwrap_or_default();
-            canvas.text(middle, top, &line, Font::LABEL, Align::Middle, INK);
-        }
         if let Some(name) = &self.bar {
             let x = x + width + BAR_GAP;
             let bar = Rect { x, y: room.y, width: BAR_WIDTH, height: room.height };
@@ -349,8 +338,7 @@ mod tests {
     #[test]
     fn the_extent_holds_everything_that_is_drawn() {
         for field in [array![[1.0]], Array2::zeros((1, 60)), Array2::zeros((60, 1))] {
-            let mut panel = HeatPanel::new("estimate - truth", field, 1e-3);
-            panel.caption = Some("rmse 2.25 dB".to_owned());
+            let panel = HeatPanel::new("estimate - truth", field, 1e-3);
             let e = panel.extent(300);
             let size = (e.left + e.width + e.right, e.top + e.height + e.bottom);
             let mut canvas = Canvas::new(size.0 as usize, size.1 as usize);

@@ -1,16 +1,18 @@
-//! Pictures of radio maps: figures as PNG and a preview for the terminal.
+//! Pictures of radio maps: figures as PNG, SVG and PDF, and a preview for the terminal.
 //!
 //! [`map_figure`] draws one band of a map, beside the truth where there is one;
+//! [`spectrum_figure`] all bands in order of frequency. They are [`Scene`]s of shapes: x to the right
+//! and y up in metres, unless [`Axes::Rows`] is asked for.
+//!
 //! [`methods_figure`] sets several estimates side by side; [`factors_figure`] takes a map apart
 //! into its emitters. They are made of [`HeatPanel`]s and [`LinePanel`]s that a [`Figure`] arranges,
-//! and all of these may be used on their own.
-//!
-//! In every map the first row is at the top: columns run to the right along `y_m`, rows downwards
-//! along `x_m`, both in metres from the centre of cell (0, 0).
+//! and all of these may be used on their own. In these the first row is at the top: columns run to
+//! the right along `y_m`, rows downwards along `x_m`.
 
 mod axis;
 mod canvas;
 mod colour;
+mod cover;
 mod factors;
 mod field;
 mod figure;
@@ -18,21 +20,33 @@ mod figure;
 mod gallery;
 mod heat;
 mod lines;
+mod look;
+mod map_figure;
 mod maps;
 mod marks;
 mod plot;
+mod scene;
+mod sheet;
 mod terminal;
 mod text;
 
 pub use axis::Ticks;
 pub use canvas::{Align, Canvas, Rgb};
 pub use colour::ColourMap;
+pub use cover::{CoverageAbout, CoverageFigure};
 pub use factors::factors_figure;
 pub use field::{decibels, robust_limits, symmetric_limits};
 pub use figure::{Figure, Key, Panel};
 pub use heat::{HeatPanel, Sensor};
 pub use lines::{Bar, Curve, LinePanel};
-pub use maps::{MapFigure, map_figure, methods_figure};
+pub use look::{Layer, Look};
+pub use map_figure::{MapFigure, map_figure, spectrum_figure};
+pub use maps::methods_figure;
+pub use scene::{
+    Anchor, Bounds, Ink, Item, Path, Pen, Pixels, Placement, Point, Scene, Segment, Text, Typeface,
+    read_plan,
+};
+pub use sheet::{Axes, Underlay};
 pub use terminal::terminal;
 pub use text::Font;
 
@@ -47,8 +61,12 @@ pub enum PictureError {
     Offset(f64),
     #[error("{0} holds no factors (slf and psd) to draw")]
     NoFactors(&'static str),
+    #[error("{0} holds no spread, expected a map with one to tell chances")]
+    NoSpread(&'static str),
     #[error("no sensor of the readings lies on the map")]
     NoSensor,
+    #[error("a picture of {width} x {height} pixels is too large: choose a smaller width")]
+    TooLarge { width: u32, height: f64 },
     #[error("{found} maps do not fit one picture: choose at most {most}")]
     TooMany { found: usize, most: usize },
 }

@@ -1,0 +1,118 @@
+//! How maps are drawn: axes, colours, levels, lines, and what lies under them.
+
+use ndarray::{Array2, Axis};
+use portolan::RadioMap;
+use portolan::coverage::chance_above;
+
+use super::PictureError;
+use super::colour::ColourMap;
+use super::field::{decibels, robust_limits};
+use super::maps::WIDEST_DB;
+use super::scene::Typeface;
+use super::sheet::{Axes, Shades, Underlay};
+
+/// What of a band is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Layer {
+    /// Its power in dB.
+    #[default]
+    Power,
+    /// The chance in percent that it lies above this level, by level and spread.
+    Above(f64),
+}
+
+/// How maps are drawn.
+#[derive(Debug)]
+pub struct Look {
+    pub axes: Axes,
+    pub layer: Layer,
+    pub colours: ColourMap,
+    /// Ends of the colour scale instead of those of the data.
+    pub range: Option<(f64, f64)>,
+    /// Steps of colour at these levels, in rising order, instead of a continuous scale.
+    pub levels: Vec<f64>,
+    /// Lines of equal value.
+    pub contours: Vec<f64>,
+    pub under: Option<Underlay>,
+    /// How much of what lies under it a map hides.
+    pub opacity: f64,
+    pub typeface: Typeface,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Self {
+            axes: Axes::default(),
+            layer: Layer::default(),
+            colours: ColourMap::Power,
+            range: None,
+            levels: Vec::new(),
+            contours: Vec::new(),
+            under: None,
+            opacity: 1.0,
+            typeface: Typeface::new(),
+        }
+    }
+}
+
+impl Look {
+    /// One band of a map as it is drawn.
+    pub(super) fn field(
+        &self,
+        map: &RadioMap,
+        band: usize,
+        offset: f64,
+    ) -> Result<Array2<f64>, PictureError> {
+        let mut level = decibels(&map.band(band), offset);
+        if let Layer::Above(threshold) = self.layer {
+            let spread = map.spread_db().ok_or(PictureError::NoSpread("the map"))?;
+            let spread = spread.index_axis(Axis(2), band);
+            level.zip_mut_with(&spread, |level, spread| {
+                *level = 100.0 * chance_above(*level, *spread, threshold);
+            });
+        }
+        Ok(level)
+    }
+
+    /// The colours of some fields together.
+    pub(super) fn shades(&self, fields: &[&Array2<f64>]) -> Shades {
+        if !self.levels.is_empty() {
+            return Shades::stepped(&self.levels, self.colours);
+        }
+        let limits = self.range.unwrap_or_else(|| match self.layer {
+            Layer::Power => robust_limits(fields, WIDEST_DB),
+            Layer::Above(_) => (0.0, 100.0),
+        });
+        Shades::Even { colours: self.colours, limits }
+    }
+
+    /// The colours of spreads: another map than that of power.
+    pub(super) fn spread_colours(&self) -> ColourMap {
+        match self.colours {
+            ColourMap::Spread => ColourMap::Power,
+            _ => ColourMap::Spread,
+        }
+    }
+
+    /// The name of the colour bar.
+    pub(super) fn bar(&self, map: &RadioMap) -> String {
+        let unit = map.scale().decibels();
+        match self.layer {
+            Layer::Power => format!("power [{unit}]"),
+            Layer::Above(level) => {
+                format!("chance of more than {} {unit} [%]", level.to_string().replace('-', "−"))
+            }
+        }
+    }
+
+    /// The title of a panel.
+    pub(super) fn title(&self, map: &RadioMap) -> String {
+        let unit = map.scale().decibels();
+        match self.layer {
+            Layer::Power => "power".to_owned(),
+            Layer::Above(level) => {
+                format!("chance above {} {unit}", level.to_string().replace('-', "−"))
+            }
+        }
+    }
+}

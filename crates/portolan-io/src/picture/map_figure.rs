@@ -1,0 +1,261 @@
+//! Pictures of one map: a band with its spread or beside the truth, or all bands.
+
+use ndarray::{Array2, Axis};
+use portolan::{RadioMap, Readings, Site};
+
+use super::PictureError;
+use super::colour::ColourMap;
+use super::field::{robust_limits, symmetric_limits};
+use super::figure::best_columns;
+use super::look::{Layer, Look};
+use super::maps::{WIDEST_DB, check_band, check_grid, check_offset, describe};
+use super::scene::Scene;
+use super::sheet::{Axes, MapPanel, Shades, Sheet};
+
+/// Panels of one picture.
+const MOST_BANDS: usize = 36;
+
+/// What [`map_figure`] draws.
+#[derive(Clone, Copy, Debug)]
+pub struct MapFigure<'a> {
+    pub map: &'a RadioMap,
+    pub truth: Option<&'a RadioMap>,
+    pub readings: Option<&'a Readings>,
+    /// Counted from 0.
+    pub band: usize,
+    pub title: Option<&'a str>,
+    /// A floor added to powers before they become decibels.
+    pub offset: f64,
+    pub look: &'a Look,
+}
+
+/// One band of a map in dB with its sensors and emitters, and its spread where it has one. With the
+/// truth: truth, estimate, their difference, spread.
+///
+/// ```
+/// use portolan::Grid;
+/// use portolan::simulate::{Scenario, simulate};
+/// use portolan_io::picture::{Look, MapFigure, map_figure};
+/// let map = simulate(&Scenario { bands: 4, ..Scenario::new(Grid::new(16, 16, 1.0)?) })?;
+/// let look = Look::default();
+/// let figure = MapFigure {
+///     map: &map, truth: None, readings: None, band: 2, title: None, offset: 1e-6, look: &look,
+/// };
+/// let scene = map_figure(&figure)?;
+/// assert_eq!(&scene.png(800)?[1..4], b"PNG");
+/// assert!(scene.svg(400.0).starts_with("<svg") && scene.pdf(400.0).starts_with(b"%PDF"));
+/// assert!(map_figure(&MapFigure { band: 4, ..figure }).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn map_figure(request: &MapFigure<'_>) -> Result<Scene, PictureError> {
+    let MapFigure { map, band, offset, look, .. } = *request;
+    let grid = map.grid();
+    check_offset(offset)?;
+    check_band("the map", map.bands(), band)?;
+    if let Some(truth) = request.truth {
+        check_band("the truth", truth.bands(), band)?;
+        check_grid("the truth", truth.grid(), grid)?;
+    }
+    if let Some(readings) = request.readings {
+        check_bands_of(readings, map)?;
+    }
+    let estimate = look.field(map, band, offset)?;
+    let truth = request.truth.map(|t| Ok((t, look.field(t, band, offset)?))).transpose()?;
+    let shades = look.shades(&[truth.as_ref().map_or(&estimate, |t| &t.1)]);
+    let panel = |title: &str, field: Array2<f64>, of: &RadioMap| MapPanel {
+        bar: Some(look.bar(of)),
+        contours: look.contours.clone(),
+        emitters: emitters(of),
+        ..plain(title, field, shades.clone())
+    };
+    let mut panels = Vec::new();
+    let mut error = None;
+    if let Some((truth, field)) = truth {
+        error = Some(error_panel(&estimate, &field));
+        panels.push(panel("truth", field, truth));
+    }
+    let name = if error.is_some() { "estimate".to_owned() } else { look.title(map) };
+    let mut main = panel(&name, estimate, map);
+    main.sensors = request.readings.map(|r| sensors(r, &[band], map)).unwrap_or_default();
+    panels.push(main);
+    panels.extend(error);
+    if look.layer == Layer::Power {
+        panels.extend(map.spread_db().map(|spread| {
+            let spread = spread.index_axis(Axis(2), band).to_owned();
+            spread_panel(spread, look.spread_colours())
+        }));
+    }
+    let frequencies = map.freq_hz().or_else(|| request.truth.and_then(|t| t.freq_hz()));
+    let note = describe(grid, band, frequencies);
+    Ok(sheet(request.title, note, map, look, panels).draw())
+}
+
+/// Some bands of a map in order of frequency, each in a small panel, all with the same colours. At
+/// most 36 are drawn: of more, as many at even steps.
+pub fn spectrum_figure(
+    map: &RadioMap,
+    bands: &[usize],
+    readings: Option<&Readings>,
+    title: Option<&str>,
+    offset: f64,
+    look: &Look,
+) -> Result<Scene, PictureError> {
+    check_offset(offset)?;
+    for band in bands {
+        check_band("the map", map.bands(), *band)?;
+    }
+    if let Some(readings) = readings {
+        check_bands_of(readings, map)?;
+    }
+    let mut order = bands.to_vec();
+    if let Some(freq_hz) = map.freq_hz() {
+        order.sort_by(|a, b| freq_hz[*a].total_cmp(&freq_hz[*b]));
+    }
+    let all = order.len();
+    let shown: Vec<usize> = if all > MOST_BANDS {
+        (0..MOST_BANDS).map(|n| order[n * (all - 1) / (MOST_BANDS - 1)]).collect()
+    } else {
+        order
+    };
+    let fields: Vec<Array2<f64>> =
+        shown.iter().map(|band| look.field(map, *band, offset)).collect::<Result<_, _>>()?;
+    let shades = look.shades(&fields.iter().collect::<Vec<_>>());
+    let panels: Vec<MapPanel> = shown
+        .iter()
+        .zip(fields)
+        .map(|(band, field)| MapPanel {
+            bar: Some(look.bar(map)),
+            contours: look.contours.clone(),
+            emitters: emitters(map),
+            sensors: readings.map(|r| sensors(r, &[*band], map)).unwrap_or_default(),
+            ..plain(&band_title(map, *band), field, shades.clone())
+        })
+        .collect();
+    let grid = map.grid();
+    let (rows, cols, cell_m) = (grid.rows(), grid.cols(), grid.cell_m());
+    let some = if shown.len() < all { format!("{} of ", shown.len()) } else { String::new() };
+    let note = format!("{some}{all} bands, {rows} × {cols} cells of {cell_m} m");
+    let mut sheet = sheet(title, note, map, look, panels);
+    if shown.len() <= 3 {
+        sheet.columns = shown.len();
+    } else if shown.len() > 9 {
+        let (across, upward) = seen_shape(map, look.axes);
+        let wished = (1.7 * shown.len() as f64 * upward as f64 / across as f64).sqrt();
+        let wished = (wished.round() as usize).clamp(1, 8);
+        // A column more or less where that leaves fewer holes.
+        let holes = |columns: usize| shown.len().next_multiple_of(columns) - shown.len();
+        let near = [wished, wished + 1, (wished - 1).max(1)];
+        sheet.columns = near.into_iter().min_by_key(|columns| holes(*columns)).unwrap_or(wished);
+    }
+    Ok(sheet.draw())
+}
+
+fn sheet<'a>(
+    title: Option<&str>,
+    note: String,
+    map: &RadioMap,
+    look: &'a Look,
+    panels: Vec<MapPanel>,
+) -> Sheet<'a> {
+    let (across, upward) = seen_shape(map, look.axes);
+    Sheet {
+        heading: title.unwrap_or("Radio map").to_owned(),
+        note,
+        grid: map.grid(),
+        crs: map.crs(),
+        axes: look.axes,
+        under: look.under.as_ref(),
+        opacity: look.opacity,
+        columns: best_columns(panels.len(), upward, across),
+        panels,
+        keys: Vec::new(),
+        typeface: &look.typeface,
+    }
+}
+
+/// Cells across and upward as the picture shows them.
+fn seen_shape(map: &RadioMap, axes: Axes) -> (usize, usize) {
+    let (rows, cols) = (map.grid().rows(), map.grid().cols());
+    match axes {
+        Axes::Xy => (rows, cols),
+        Axes::Rows => (cols, rows),
+    }
+}
+
+/// The name of a band: its name, its frequency, or its number.
+fn band_title(map: &RadioMap, band: usize) -> String {
+    let label = map.labels().label(band);
+    match (map.labels().names(), label.strip_suffix("MHz")) {
+        (None, Some(megahertz)) => format!("{megahertz} MHz"),
+        _ => label,
+    }
+}
+
+fn plain(title: &str, field: Array2<f64>, shades: Shades) -> MapPanel {
+    MapPanel {
+        title: title.to_owned(),
+        field,
+        shades,
+        bar: None,
+        contours: Vec::new(),
+        sensors: Vec::new(),
+        emitters: Vec::new(),
+        caption: None,
+    }
+}
+
+fn emitters(map: &RadioMap) -> Vec<(Site, Option<[f64; 2]>)> {
+    let se = |place: usize| map.emitter_se_m().get(place).copied();
+    map.emitters().iter().enumerate().map(|(place, site)| (*site, se(place))).collect()
+}
+
+fn spread_panel(spread: Array2<f64>, colours: ColourMap) -> MapPanel {
+    let (_, high) = robust_limits(&[&spread], WIDEST_DB);
+    // From zero, so that dark always means certain.
+    let shades = Shades::Even { colours, limits: (0.0, high.max(1e-3)) };
+    MapPanel { bar: Some("std. dev. [dB]".to_owned()), ..plain("spread", spread, shades) }
+}
+
+fn error_panel(estimate: &Array2<f64>, truth: &Array2<f64>) -> MapPanel {
+    let error = estimate - truth;
+    let known = || error.iter().filter(|e| !e.is_nan());
+    let rmse = (known().map(|e| e * e).sum::<f64>() / known().count() as f64).sqrt();
+    let shades = Shades::Even { colours: ColourMap::Error, limits: symmetric_limits(&error) };
+    let caption = if rmse.is_nan() {
+        "no cell is known in both".to_owned()
+    } else {
+        format!("rmse {rmse:.2} dB")
+    };
+    MapPanel {
+        bar: Some("error [dB]".to_owned()),
+        caption: Some(caption),
+        ..plain("estimate − truth", error, shades)
+    }
+}
+
+/// The sensors on the map that read one of some bands.
+fn sensors(readings: &Readings, bands: &[usize], map: &RadioMap) -> Vec<Site> {
+    let power = readings.power();
+    let silent = |n: usize, band: usize| {
+        readings.not_heard().is_some_and(|silent| silent.entries[[n, band]])
+    };
+    let sites = readings.sites();
+    (0..readings.sensors())
+        .filter(|n| map.grid().cell_at(sites[*n]).is_some())
+        .filter(|n| bands.iter().any(|band| !power[[*n, *band]].is_nan() || silent(*n, *band)))
+        .map(|n| sites[n])
+        .collect()
+}
+
+/// The readings must be of the map's bands, and some of them on the map.
+fn check_bands_of(readings: &Readings, map: &RadioMap) -> Result<(), PictureError> {
+    if readings.bands() != map.bands() {
+        let (found, expected) = (vec![readings.bands()], vec![map.bands()]);
+        let what = "the bands of the readings".to_owned();
+        return Err(PictureError::Shape { what, found, expected, like: "the map" });
+    }
+    if readings.sites().iter().all(|site| map.grid().cell_at(*site).is_none()) {
+        return Err(PictureError::NoSensor);
+    }
+    Ok(())
+}

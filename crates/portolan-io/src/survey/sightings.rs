@@ -317,7 +317,6 @@ impl Sightings {
     }
 
     /// Power, how often it was read, what was not heard, and the number of repeats.
-    #[expect(clippy::type_complexity)]
     fn fill(
         &self,
         shape: (usize, usize),

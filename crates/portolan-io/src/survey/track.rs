@@ -29,7 +29,7 @@ impl Track {
     }
 
     fn parse(bytes: &[u8], asked: Option<Crs>, gap_s: f64) -> Check<Self> {
-        if !(gap_s > 0.0) {
+        if gap_s.is_nan() || gap_s <= 0.0 {
             return Err(Problem::new(format!("--track-gap {gap_s}: expected seconds above 0")));
         }
         let start = bytes.iter().find(|b| !b.is_ascii_whitespace() && **b != 0xef);

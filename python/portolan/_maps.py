@@ -54,7 +54,7 @@ def read_map(path: str | os.PathLike[str], *, unit: str | None = None, cell_m: f
 
 
 def write_map(drawn: Any, path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Writes a map as the command does: .npz, .mat or .csv by the name."""
+    """Writes a map as the command does: .npz, .mat, .csv, .tif, .nc, .zarr, .geojson, .kmz or .png by the name."""
     native_map(drawn).write(os.fspath(path), force)
 
 

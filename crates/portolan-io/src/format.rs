@@ -347,7 +347,12 @@ pub(crate) fn parse(
             _ => None,
         };
         let bytes = points.as_deref().unwrap_or(source.bytes());
-        let table = Table::read(bytes, options, want == Want::Map, &mut warnings)?;
+        let table = Table::read(
+            bytes,
+            options,
+            (want == Want::Map, format == Format::GeoJson),
+            &mut warnings,
+        )?;
         let is_map = match want {
             Want::Either => table.is_map(),
             Want::Map => true,

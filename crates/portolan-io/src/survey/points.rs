@@ -10,9 +10,6 @@ pub(crate) fn is_geojson(bytes: &[u8]) -> bool {
     bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
 }
 
-/// Names that the points' own coordinates take.
-const TAKEN: [&str; 2] = ["lon", "lat"];
-
 /// A table with a line for every point.
 pub(crate) fn table_of_points(bytes: &[u8]) -> Check<Vec<u8>> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -23,6 +20,9 @@ pub(crate) fn table_of_points(bytes: &[u8]) -> Check<Vec<u8>> {
         (Some("FeatureCollection"), Some(Value::Array(features))) => features,
         _ => return Err(wrong()),
     };
+    // A building's own metres, as this crate writes them.
+    let metres = json.get("coordinates_in").and_then(Value::as_str) == Some("metres");
+    let taken = if metres { ["x_m", "y_m"] } else { ["lon", "lat"] };
     // Properties in order of their first appearance.
     let mut names: Vec<&str> = Vec::new();
     let mut seen = std::collections::HashSet::new();
@@ -30,19 +30,19 @@ pub(crate) fn table_of_points(bytes: &[u8]) -> Check<Vec<u8>> {
         let properties = feature.get("properties").and_then(Value::as_object);
         for (name, value) in properties.into_iter().flatten() {
             let plain = !value.is_object() && !value.is_array();
-            if plain && !TAKEN.contains(&name.as_str()) && seen.insert(name.as_str()) {
+            if plain && !taken.contains(&name.as_str()) && seen.insert(name.as_str()) {
                 names.push(name);
             }
         }
     }
     let failed = |error: csv::Error| Problem::new(error.to_string());
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(TAKEN.iter().chain(&names)).map_err(failed)?;
+    writer.write_record(taken.iter().chain(&names)).map_err(failed)?;
     for (number, feature) in features.iter().enumerate() {
         let geometry = feature.get("geometry").ok_or_else(wrong)?;
         let point = geometry.get("type").and_then(Value::as_str) == Some("Point");
         let coordinates = geometry.get("coordinates").and_then(Value::as_array);
-        let (Some(lon), Some(lat)) = (
+        let (Some(x), Some(y)) = (
             coordinates.filter(|_| point).and_then(|c| c.first()?.as_f64()),
             coordinates.filter(|_| point).and_then(|c| c.get(1)?.as_f64()),
         ) else {
@@ -54,7 +54,7 @@ pub(crate) fn table_of_points(bytes: &[u8]) -> Check<Vec<u8>> {
             Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
             _ => String::new(),
         };
-        let own = [lon.to_string(), lat.to_string()];
+        let own = [x.to_string(), y.to_string()];
         writer.write_record(own.into_iter().chain(names.iter().map(field))).map_err(failed)?;
     }
     writer.into_inner().map_err(|error| Problem::new(error.to_string()))
@@ -73,6 +73,9 @@ mod tests {
              "properties":{"rssi":null,"extra":true}}]}"#;
         let table = String::from_utf8(table_of_points(text.as_bytes()).unwrap()).unwrap();
         assert_eq!(table, "lon,lat,name,rssi,extra\n8.5,49.5,\"a, b\",-70,\n8.6,49.4,,,true\n");
+        let metres = text.replacen('{', r#"{"coordinates_in":"metres","#, 1);
+        let table = String::from_utf8(table_of_points(metres.as_bytes()).unwrap()).unwrap();
+        assert!(table.starts_with("x_m,y_m,"), "{table}");
         for wrong in ["{", "{}", r#"{"type":"FeatureCollection","features":[{}]}"#] {
             assert!(table_of_points(wrong.as_bytes()).is_err(), "{wrong}");
         }

@@ -79,6 +79,8 @@ pub(crate) struct Told<'a> {
     pub unit: Option<Unit>,
     pub names: Option<&'a ColumnNames>,
     pub band_by: Option<BandBy>,
+    /// Columns that are no bands are left alone, as a GIS keeps many.
+    pub lenient: bool,
 }
 
 /// Hz per unit of a frequency, by the suffix of its name.
@@ -370,6 +372,7 @@ impl Header<'_> {
                 Some(pattern) if !matches(&names[column], &pattern.to_ascii_lowercase()) => {
                     unused.push(column);
                 }
+                None if self.told.lenient && !self.is_band(column) => unused.push(column),
                 _ => bands.push(self.band(column, told.is_some(), warnings)?),
             }
         }
@@ -407,6 +410,14 @@ impl Header<'_> {
         Ok((bands, unused))
     }
 
+    /// Whether a name is that of a band, with its unit or without.
+    fn is_band(&self, column: usize) -> bool {
+        let name = &self.names[column];
+        let (bare, named) = split_unit(name);
+        let known = frequency(bare).is_some() || is_numbered(bare) || is_address(bare);
+        !bare.is_empty() && (known || named.is_some() || Role::of(name) == Some(Role::Value))
+    }
+
     fn band(&self, column: usize, told: bool, warnings: &mut Vec<String>) -> Check<Band> {
         let (written, name) = (self.written[column], &self.names[column]);
         let (bare, named) = split_unit(name);
@@ -426,12 +437,7 @@ impl Header<'_> {
             }
             None if is_numbered(bare) => None,
             // A name that says its unit is a band's, whatever else it says.
-            None if (named.is_some()
-                || told
-                || is_address(bare)
-                || Role::of(name) == Some(Role::Value))
-                && !bare.is_empty() =>
-            {
+            None if !bare.is_empty() && (told || self.is_band(column)) => {
                 let at = name.find(bare).unwrap_or(0);
                 label = written.trim().get(at..at + bare.len()).map(str::to_string);
                 None

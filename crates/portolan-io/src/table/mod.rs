@@ -54,7 +54,7 @@ impl Table {
     pub fn read(
         bytes: &[u8],
         options: &ReadOptions,
-        as_map: bool,
+        (as_map, lenient): (bool, bool),
         warnings: &mut Vec<String>,
     ) -> Check<Self> {
         if options.var.is_some() {
@@ -74,7 +74,7 @@ impl Table {
             (false, unit) => unit,
         };
         let survey = &options.survey;
-        let told = Told { unit, names: survey.columns.as_ref(), band_by: survey.band_by };
+        let told = Told { unit, names: survey.columns.as_ref(), band_by: survey.band_by, lenient };
         let layout = layout(&header.fields(), told, warnings)?;
         if !layout.unused.is_empty() && !wigle {
             let names: Vec<String> =

@@ -82,7 +82,7 @@ fn names_that_people_use() {
         assert!(matches!(found.shape, TableShape::Long(_)), "{header}");
     }
     let names = ColumnNames::parse("x=LONGITUDE,y=LATITUDE,bands=WAP*").unwrap();
-    let told = Told { unit: Some(Unit::Dbm), names: Some(&names), band_by: None };
+    let told = Told { unit: Some(Unit::Dbm), names: Some(&names), ..Told::default() };
     let header = ["WAP001", "WAP002", "LONGITUDE", "LATITUDE", "FLOOR"];
     let found = layout(&header, told, &mut Vec::new()).unwrap();
     assert_eq!((found.position, found.unused), (Position::Metres(2, 3, None), vec![4]));

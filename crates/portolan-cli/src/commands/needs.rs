@@ -156,9 +156,10 @@ impl MapSize {
         let spreads = u64::from(self.spread);
         let sure = if self.sure { spreads } else { 0 };
         let of = |arrays: u64, bytes: u64| entries.saturating_mul(arrays * bytes);
+        let part = PART.min(entries);
         let (file, held) = match (self.by_strips(output)?, Format::of_output(output)?) {
-            (true, Format::NetCdf) => ((0, of(1 + spreads, 4)), of(1 + spreads, 1) / 3 + PART),
-            (true, format) if format.is_gis() => ((0, of(1 + spreads, 4)), PART),
+            (true, Format::NetCdf) => ((0, of(1 + spreads, 4)), of(1 + spreads, 1) / 3 + part),
+            (true, format) if format.is_gis() => ((0, of(1 + spreads, 4)), part),
             (true, _) => {
                 let bytes = if f64 { 8 } else { 4 };
                 ((of(1 + sure, bytes), of(1 + spreads, bytes)), strip)

@@ -8,7 +8,7 @@ use super::colour::ColourMap;
 use super::field::{robust_limits, symmetric_limits};
 use super::figure::best_columns;
 use super::look::{Layer, Look};
-use super::maps::{WIDEST_DB, check_band, check_grid, check_offset, describe};
+use super::maps::{WIDEST_DB, check_band, check_grid, check_offset, describe, labels_of};
 use super::scene::Scene;
 use super::sheet::{Axes, MapPanel, Shades, Sheet};
 
@@ -85,8 +85,8 @@ pub fn map_figure(request: &MapFigure<'_>) -> Result<Scene, PictureError> {
             spread_panel(spread, look.spread_colours())
         }));
     }
-    let frequencies = map.freq_hz().or_else(|| request.truth.and_then(|t| t.freq_hz()));
-    let note = describe(grid, band, frequencies);
+    let labels = labels_of(map.labels(), request.truth.unwrap_or(map).labels());
+    let note = describe(grid, band, labels);
     Ok(sheet(request.title, note, map, look, panels).draw())
 }
 

@@ -1,7 +1,7 @@
 //! Estimates side by side, and what figures of maps check first.
 
 use ndarray::Array2;
-use portolan::{Grid, RadioMap, Readings, Site};
+use portolan::{BandLabels, Grid, RadioMap, Readings, Site};
 
 use super::field::{decibels, robust_limits};
 use super::figure::{Figure, best_columns};
@@ -44,7 +44,7 @@ pub fn methods_figure(
     }));
     let mut figure = Figure {
         heading: format!("Estimates from {} sensors", readings.sensors()),
-        note: describe(grid, band, truth.freq_hz().or(readings.freq_hz())),
+        note: describe(grid, band, labels_of(truth.labels(), readings.labels())),
         ..Figure::default()
     };
     let columns = best_columns(panels.len(), grid.rows(), grid.cols());
@@ -84,14 +84,24 @@ fn sensor_panel(
     panel
 }
 
-pub(super) fn describe(grid: Grid, band: usize, freq_hz: Option<&[f64]>) -> String {
-    let (rows, cols, cell_m) = (grid.rows(), grid.cols(), grid.cell_m());
-    format!("{}, {rows} × {cols} cells of {cell_m} m", band_label(band, freq_hz))
+/// Of two sets of labels, those that say something.
+pub(super) fn labels_of<'a>(first: &'a BandLabels, second: &'a BandLabels) -> &'a BandLabels {
+    if *first == BandLabels::default() { second } else { first }
 }
 
-/// `band 30 (2.437 GHz)`, or without the frequency where it is unknown.
-fn band_label(band: usize, freq_hz: Option<&[f64]>) -> String {
-    let Some(hz) = freq_hz.and_then(|f| f.get(band)) else { return format!("band {band}") };
+pub(super) fn describe(grid: Grid, band: usize, labels: &BandLabels) -> String {
+    let (rows, cols, cell_m) = (grid.rows(), grid.cols(), grid.cell_m());
+    format!("{}, {rows} × {cols} cells of {cell_m} m", band_label(band, labels))
+}
+
+/// `band 30 (2.437 GHz)`, or without the frequency where it is unknown; a band that has a name goes
+/// by it.
+fn band_label(band: usize, labels: &BandLabels) -> String {
+    let name = match labels.names().and_then(|names| names.get(band)) {
+        Some(name) => name.clone(),
+        None => format!("band {band}"),
+    };
+    let Some(hz) = labels.freq_hz().and_then(|f| f.get(band)) else { return name };
     let (value, unit) = match *hz {
         hz if hz >= 1e9 => (hz / 1e9, "GHz"),
         hz if hz >= 1e6 => (hz / 1e6, "MHz"),
@@ -100,7 +110,7 @@ fn band_label(band: usize, freq_hz: Option<&[f64]>) -> String {
     };
     let digits = format!("{value:.4}");
     let digits = digits.trim_end_matches('0').trim_end_matches('.');
-    format!("band {band} ({digits} {unit})")
+    format!("{name} ({digits} {unit})")
 }
 
 pub(super) fn check_band(what: &str, bands: usize, band: usize) -> Result<(), PictureError> {

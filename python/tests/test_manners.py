@@ -16,7 +16,9 @@ import portolan
 from test_estimators import survey
 
 SLOW = """
-    import numpy as np, portolan
+    import signal, numpy as np, portolan
+    # A shell that starts the tests in the background lets its children ignore interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     rng = np.random.default_rng(0)
     places = rng.uniform(0, 100, (400, 2))
     levels = rng.normal(-70, 5, (400, 8))

@@ -66,9 +66,9 @@ def _proj(crs: str) -> pyproj.Transformer:
 
 
 def test_what_is_not_on_earth_is_said() -> None:
-    for wrong in [{"lat": [91.0], "lon": [0.0]}, {"lat": [0.0], "lon": [80.0], "crs": "EPSG:32632"}]:
+    for lat, lon, crs in [(91.0, 0.0, None), (0.0, 80.0, "EPSG:32632")]:
         with pytest.raises(ValueError, match="on Earth|too far"):
-            portolan.to_metres(**wrong)
+            portolan.to_metres([lat], [lon], crs)
     with pytest.raises(ValueError, match="degrees"):
         portolan.to_metres([1.0], [1.0], "EPSG:4326")
 

@@ -5,7 +5,9 @@ use crate::error::{EstimateError, InputError};
 use crate::grid::Grid;
 use crate::map::Factors;
 use crate::readings::{Readings, Values};
-use crate::unmix::{UnmixOptions, Unmixed, count, count_exact, count_levels, unmix, unmix_levels};
+use crate::unmix::{
+    UnmixOptions, Unmixed, complete, count, count_exact, count_levels, unmix, unmix_levels,
+};
 
 /// The factors to start from, where there is a start; they must belong to the readings' area.
 pub(super) fn start_factors<'a>(
@@ -67,6 +69,17 @@ pub(super) fn number_of_emitters(
             Values::Levels { levels, quantiser } => count_levels(levels, quantiser, context.seed)?,
         }
         .emitters),
+    }
+}
+
+/// The same readings without gaps, where they carry no noise: what is missing then follows from what
+/// is there.
+pub(super) fn completed(readings: &Readings) -> Result<Option<Readings>, InputError> {
+    match readings.values() {
+        Values::Power(power) if readings.not_heard().is_none() => {
+            complete(power).map(|whole| readings.with_values(Values::Power(whole))).transpose()
+        }
+        _ => Ok(None),
     }
 }
 

@@ -218,7 +218,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "field",
         summary: "path loss and shadowing of every emitter, with places, PSDs and a spread (ours)",
-        revision: 2,
+        revision: 3,
         gives_spread: true,
         needs_truth: false,
         takes_start: true,
@@ -230,7 +230,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "auto",
         summary: "the best of several methods by cross-validation over sensors (the default)",
-        revision: 2,
+        revision: 3,
         gives_spread: true,
         needs_truth: false,
         takes_start: true,

@@ -5,6 +5,7 @@
 //! relative error (Gillis 2020, Nonnegative Matrix Factorization, chapters 4 to 8).
 
 pub mod btd;
+mod complete;
 mod cone;
 mod count;
 mod exact;
@@ -20,6 +21,7 @@ mod tests;
 mod vertices;
 mod weighted;
 
+pub(crate) use complete::complete;
 pub(crate) use count::judge;
 pub use count::{Count, Evidence, MOST, count, count_exact};
 pub use levels::{count_levels, unmix_levels};

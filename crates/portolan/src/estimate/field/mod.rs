@@ -17,7 +17,7 @@ mod spectra;
 use ndarray::{Array2, Axis};
 
 use super::bands::{Domain, OFFSET};
-use super::emitters::start_factors;
+use super::emitters::{completed, start_factors};
 use super::interpolated::local_note;
 use super::kriging::Kriging;
 use super::{Context, Method, OptionSpec, Options};
@@ -151,6 +151,8 @@ impl Method for Field {
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
         progress.check()?;
+        let whole = completed(readings)?;
+        let readings = whole.as_ref().unwrap_or(readings);
         let (structure, note) = self.structure(readings, context, &progress.part(0.0..0.4))?;
         let rest = progress.part(0.4..1.0);
         let mut model = match structure {

@@ -1,6 +1,9 @@
 //! The header of a table: which columns are positions, times and bands, at what frequency and in
 //! what unit.
 
+use super::names::{
+    Role, frequency, frequency_column, is_address, is_numbered, matches, split_unit,
+};
 use crate::error::{Check, Problem, quoted, shown};
 use crate::options::{BandBy, ColumnNames, Unit};
 
@@ -83,83 +86,9 @@ pub(crate) struct Told<'a> {
     pub lenient: bool,
 }
 
-/// Hz per unit of a frequency, by the suffix of its name.
-const SCALES: [(&str, f64); 4] = [("khz", 1e3), ("mhz", 1e6), ("ghz", 1e9), ("hz", 1.0)];
-
-/// The words for a unit in a column's name.
-const UNITS: [(&str, Unit); 5] = [
-    ("dbm", Unit::Dbm),
-    ("mw", Unit::Linear),
-    ("linear", Unit::Linear),
-    ("db", Unit::Db),
-    ("relative", Unit::Relative),
-];
-
 /// How the columns begin that hold the spread of a map's bands.
 const SPREAD: &str = "spread_db_";
 const READING_SPREAD: &str = "reading_spread_db_";
-
-/// What a column is for, by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    X,
-    Y,
-    Lat,
-    Lon,
-    Row,
-    Col,
-    Time,
-    Transmitter,
-    Network,
-    Channel,
-    Frequency,
-    Value,
-}
-
-impl Role {
-    /// The names by which people call it, the usual first.
-    const NAMES: [(Role, &'static [&'static str]); 12] = [
-        (Role::X, &["x_m", "x", "easting", "east", "x_meters", "x_metres", "pos_x", "utm_e"]),
-        (Role::Y, &["y_m", "y", "northing", "north", "y_meters", "y_metres", "pos_y", "utm_n"]),
-        (Role::Lat, &["lat", "latitude", "currentlatitude", "gps_lat", "lat_deg", "latitude_deg"]),
-        (Role::Lon, &["lon", "lng", "long", "longitude", "currentlongitude", "gps_lon", "lon_deg"]),
-        (Role::Row, &["row"]),
-        (Role::Col, &["col", "column"]),
-        (
-            Role::Time,
-            &[
-                "time",
-                "timestamp",
-                "time_s",
-                "datetime",
-                "date_time",
-                "firstseen",
-                "time_utc",
-                "utc",
-            ],
-        ),
-        (
-            Role::Transmitter,
-            &["bssid", "mac", "mac_address", "transmitter", "tx", "cell_id", "cellid", "pci", "ap"],
-        ),
-        (Role::Network, &["ssid", "essid", "network"]),
-        (Role::Channel, &["channel", "chan", "ch"]),
-        (Role::Frequency, &["freq", "frequency", "frequencies"]),
-        (
-            Role::Value,
-            &["power", "rssi", "level", "signal", "rss", "signal_strength", "rsrp", "value", "dbm"],
-        ),
-    ];
-
-    fn of(name: &str) -> Option<Self> {
-        let bare = split_unit(name).0;
-        let known = |of: &str| Self::NAMES.iter().find(|(_, names)| names.contains(&of));
-        match known(name).or_else(|| known(bare).filter(|(role, _)| *role == Role::Value)) {
-            Some((role, _)) => Some(*role),
-            None => frequency_column(name).map(|_| Role::Frequency),
-        }
-    }
-}
 
 /// What a header says.
 pub(crate) fn layout(
@@ -461,20 +390,6 @@ impl Header<'_> {
     }
 }
 
-impl Role {
-    fn is_band(self) -> bool {
-        matches!(self, Role::Transmitter | Role::Network | Role::Channel | Role::Frequency)
-    }
-}
-
-/// Whether a name is as a pattern says, which may end in a star.
-fn matches(name: &str, pattern: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(prefix) => name.starts_with(prefix),
-        None => name == pattern,
-    }
-}
-
 /// The columns of positions of any table: those of a header that holds nothing else of interest.
 pub(crate) fn position(header: &[&str]) -> Check<Position> {
     let names = header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
@@ -485,55 +400,6 @@ pub(crate) fn position(header: &[&str]) -> Check<Position> {
 /// The column of times of any table.
 pub(crate) fn time(header: &[&str]) -> Option<usize> {
     header.iter().position(|name| Role::of(&name.trim().to_ascii_lowercase()) == Some(Role::Time))
-}
-
-/// The scale of a column of frequencies: `freq_hz`, `frequency_mhz` and the like.
-fn frequency_column(name: &str) -> Option<f64> {
-    let unit = name.strip_prefix("freq_").or_else(|| name.strip_prefix("frequency_"))?;
-    SCALES.iter().find(|(suffix, _)| *suffix == unit).map(|(_, scale)| *scale)
-}
-
-/// Parts `dbm_2412mhz` or `power_dbm` into the name and the unit.
-fn split_unit(name: &str) -> (&str, Option<Unit>) {
-    for (word, unit) in UNITS {
-        let before = name.strip_prefix(word).and_then(|rest| rest.strip_prefix('_'));
-        let after = || name.strip_suffix(word).and_then(|rest| rest.strip_suffix('_'));
-        if let Some(bare) = before.or_else(after) {
-            return (bare, Some(unit));
-        }
-        if name == word && unit.is_decibels() {
-            return (name, Some(unit));
-        }
-    }
-    (name, None)
-}
-
-/// A frequency in Hz, and whether its unit was spelled out.
-pub(crate) fn frequency(text: &str) -> Option<(f64, bool)> {
-    let (number, scale) = SCALES
-        .iter()
-        .find_map(|(suffix, scale)| Some((text.strip_suffix(suffix)?, Some(*scale))))
-        .unwrap_or((text, None));
-    let number = number.trim_end_matches(['_', ' ']);
-    // Rust would also take "inf" and "nan" for numbers.
-    if !number.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-        return None;
-    }
-    let freq_hz = number.parse::<f64>().ok()? * scale.unwrap_or(1.0);
-    (freq_hz.is_finite() && freq_hz > 0.0).then_some((freq_hz, scale.is_some()))
-}
-
-/// `band0`, `band_12`: a band whose frequency nobody knows.
-fn is_numbered(text: &str) -> bool {
-    let digits = text.strip_prefix("band").map(|rest| rest.strip_prefix('_').unwrap_or(rest));
-    digits.is_some_and(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()))
-}
-
-/// `aa:bb:cc:00:11:22`: the address of a transmitter.
-fn is_address(text: &str) -> bool {
-    let parts: Vec<&str> = text.split([':', '-']).collect();
-    parts.len() == 6
-        && parts.iter().all(|p| p.len() == 2 && p.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 #[cfg(test)]

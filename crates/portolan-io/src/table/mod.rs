@@ -3,6 +3,7 @@
 pub(crate) mod columns;
 pub(crate) mod lines;
 mod long;
+mod names;
 pub(crate) mod positions;
 mod wide;
 pub(crate) mod write;

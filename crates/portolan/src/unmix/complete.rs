@@ -191,15 +191,11 @@ impl Factor {
             let mut part = vec![0.0; rank];
             for line in data.chunks_exact(bands) {
                 part.fill(0.0);
-                for (k, x) in line.iter().enumerate() {
-                    for r in 0..rank {
-                        part[r] += x * self.values[k * rank + r];
-                    }
+                for (x, own) in line.iter().zip(self.values.chunks_exact(rank)) {
+                    part.iter_mut().zip(own).for_each(|(p, c)| *p += x * c);
                 }
-                for (k, x) in line.iter().enumerate() {
-                    for r in 0..rank {
-                        next[k * rank + r] += x * part[r];
-                    }
+                for (x, slot) in line.iter().zip(next.chunks_exact_mut(rank)) {
+                    slot.iter_mut().zip(&part).for_each(|(n, p)| *n += x * p);
                 }
             }
             self = Factor { rank, values: next }.orthonormal(bands);

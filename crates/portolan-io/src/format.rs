@@ -187,12 +187,12 @@ pub fn read_map(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<
 /// Reads readings.
 ///
 /// ```
-/// use portolan_io::{ReadOptions, read_readings};
+/// use portolan_io::{ReadOptions, Silence, read_readings};
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("survey.csv");
 /// std::fs::write(&path, "x_m,y_m,dbm_2412MHz\n0,0,-60\n9,1,100\n2,7,-71\n")?;
 /// // This receiver writes 100 where it hears nothing.
-/// let options = ReadOptions { not_heard: Some(100.0), ..ReadOptions::default() };
+/// let options = ReadOptions { not_heard: Some(Silence::Code(100.0)), ..ReadOptions::default() };
 /// let readings = read_readings(&path, &options)?.value;
 /// assert_eq!((readings.labels().label(0).as_str(), readings.gaps()), ("2412MHz", 0));
 /// assert!(readings.not_heard().is_some_and(|silent| silent.entries[[1, 0]]));
@@ -334,6 +334,9 @@ pub(crate) fn parse(
 ) -> Check<Loaded<Content>> {
     let mut warnings = Vec::new();
     check_survey_options(format, &options.survey)?;
+    if format == Format::Sweep && options.not_heard.is_some() {
+        return Err(Problem::new("is sweep: --not-heard is for tables; a sweep hears every bin"));
+    }
     if format == Format::Sweep {
         if want == Want::Map {
             return Err(Problem::new(READINGS_INSTEAD));

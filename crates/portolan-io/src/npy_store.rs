@@ -69,7 +69,7 @@ pub(crate) fn measured(map: &RadioMap, mask: Option<&Path>) -> Check<Readings> {
     let grid = map.grid();
     let mask: Option<Array2<f64>> =
         mask.map(|path| mask_of(path, (grid.rows(), grid.cols()))).transpose()?;
-    let marked = |cell: Cell| mask.as_ref().is_none_or(|m| m[[cell.row, cell.col]] != 0.0);
+    let marked = |cell: Cell| mask.as_ref().is_none_or(|m| m[[cell.row, cell.col]].abs() > 0.0);
     let bands: Vec<Array2<f64>> = (0..map.bands()).map(|band| map.band(band)).collect();
     let known = |cell: Cell| bands.iter().any(|band| !band[[cell.row, cell.col]].is_nan());
     let cells: Vec<Cell> = (0..grid.cells())

@@ -80,8 +80,8 @@ pub struct ReadOptions {
     pub cell_m: Option<f64>,
     /// Where the centre of cell (0, 0) lies; overrides the file's.
     pub origin_m: Option<(f64, f64)>,
-    /// Where on Earth the metres of the file are, or those that its degrees become; overrides the
-    /// file's.
+    /// Where on Earth the metres of the file are, or those that its degrees become. A file that says
+    /// otherwise is refused.
     pub crs: Option<Crs>,
     /// The array or variable that is the map.
     pub var: Option<String>,

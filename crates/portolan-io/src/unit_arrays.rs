@@ -105,14 +105,18 @@ pub(crate) fn unit_arrays(scale: Scale, labels: &BandLabels) -> Vec<NamedArray<'
 
 /// Where on Earth the metres of a file are: the caller's word, else the file's.
 pub(crate) fn crs(store: &mut dyn Store, options: &ReadOptions) -> Check<Option<Crs>> {
-    if options.crs.is_some() {
-        return Ok(options.crs);
-    }
-    match store.find_text("crs")?.as_deref() {
-        None => Ok(None),
+    let own = match store.find_text("crs")?.as_deref() {
+        None => Check::Ok(None),
         Some([text]) if text.trim().is_empty() => Ok(None),
         Some([text]) => Ok(Some(text.parse()?)),
         Some(_) => Err(Problem::new("array 'crs' does not hold one text, such as EPSG:32632")),
+    }?;
+    match (own, options.crs) {
+        (Some(own), Some(asked)) if own != asked => Err(Problem::new(format!(
+            "lies in {own} by its own word, --crs says {asked}: metres are not moved from one system \
+             to another"
+        ))),
+        (own, asked) => Ok(asked.or(own)),
     }
 }
 

@@ -156,7 +156,9 @@ fn write_whole(args: &ConvertArgs, map: RadioMap) -> Result<(), Failure> {
         }
         None => map,
     };
-    Ok(write_map(&args.output, &mask.masked(map)?, &write_options(args))?)
+    write_map(&args.output, &mask.masked(map)?, &write_options(args))?;
+    warn(&Vec::from_iter(mask.note()));
+    Ok(())
 }
 
 fn write_parts(
@@ -175,5 +177,7 @@ fn write_parts(
         let mut masked = Masked::new(parts, &mask, &args.output)?;
         write_raster(&args.output, &mut masked, &write_options(args))
     })
-    .map_err(|failure: PartFailure| failure.into())
+    .map_err(|failure: PartFailure| Failure::from(failure))?;
+    warn(&Vec::from_iter(mask.note()));
+    Ok(())
 }

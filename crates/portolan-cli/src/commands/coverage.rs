@@ -38,8 +38,16 @@ pub fn run(args: &CoverageArgs) -> Result<(), Failure> {
     if let Some(output) = &args.output {
         check_apart(output, &[&args.input])?;
     }
-    let is_model = inspect(&args.input, &ReadOptions::default())?.kind == FileKind::Model;
-    let counted = if is_model { of_model(args)? } else { of_map(args)? };
+    let counted = match inspect(&args.input, &ReadOptions::default())?.kind {
+        FileKind::Model => of_model(args)?,
+        FileKind::Readings => {
+            let name = args.input.display();
+            return Err(Failure::input(format!(
+                "{name}: holds readings, expected a model or a map: fit them first by portolan fit"
+            )));
+        }
+        _ => of_map(args)?,
+    };
     let Counted { found, grid, .. } = &counted;
     let mut notes = Vec::new();
     if !found.spread {

@@ -54,7 +54,7 @@ pub fn draw_map(request: &MapRequest<'_>) -> Result<Vec<String>, Failure> {
         write_map(output, &map, &WriteOptions { force, ..WriteOptions::default() })?;
         let loudest =
             (0..map.bands()).flat_map(|k| map.band(k)).filter(|x| !x.is_nan()).fold(0.0, f64::max);
-        return Ok(far_above(loudest, model.loudest()).into_iter().collect());
+        return Ok(far_above(loudest, model.loudest()).into_iter().chain(mask.note()).collect());
     }
     by_strips(request)
 }
@@ -76,7 +76,7 @@ fn by_parts(request: &MapRequest<'_>) -> Result<Vec<String>, Failure> {
         write_raster(output, &mut masked, &options)?;
         Ok::<f64, PartFailure>(masked.into_inner().loudest)
     })?;
-    Ok(far_above(loudest, model.loudest()).into_iter().collect())
+    Ok(far_above(loudest, model.loudest()).into_iter().chain(mask.note()).collect())
 }
 
 fn by_strips(request: &MapRequest<'_>) -> Result<Vec<String>, Failure> {
@@ -123,5 +123,5 @@ fn by_strips(request: &MapRequest<'_>) -> Result<Vec<String>, Failure> {
         Ok::<(), PartFailure>(())
     })?;
     writer.finish()?;
-    Ok(far_above(loudest, model.loudest()).into_iter().collect())
+    Ok(far_above(loudest, model.loudest()).into_iter().chain(mask.note()).collect())
 }

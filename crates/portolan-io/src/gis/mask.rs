@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ndarray::Array3;
 use portolan::{Crs, Grid, InputError, RadioMap, Region, Site};
@@ -70,6 +72,8 @@ pub struct Mask {
     near: Option<Near>,
     hull: Option<(Vec<Site>, f64)>,
     areas: Vec<Area>,
+    /// Entries that were shown so far.
+    shown: Arc<AtomicUsize>,
 }
 
 impl Mask {
@@ -114,6 +118,24 @@ impl Mask {
     /// Makes unknown what is not shown of some rows and columns of a grid: powers or levels, and
     /// their spread.
     pub fn apply(
+        &self,
+        grid: Grid,
+        (rows, cols): (Range<usize>, Range<usize>),
+        values: &mut Array3<f64>,
+        spread: Option<&mut Array3<f64>>,
+    ) {
+        self.hide(grid, (rows, cols), values, spread);
+        let shown = values.iter().filter(|x| !x.is_nan()).count();
+        self.shown.fetch_add(shown, Ordering::Relaxed);
+    }
+
+    /// What to say where nothing of a map was shown.
+    pub fn note(&self) -> Option<String> {
+        let nothing = !self.is_empty() && self.shown.load(Ordering::Relaxed) == 0;
+        nothing.then(|| "--mask hides the whole map: nothing of it is shown".to_string())
+    }
+
+    fn hide(
         &self,
         grid: Grid,
         (rows, cols): (Range<usize>, Range<usize>),

@@ -103,6 +103,12 @@ pub(crate) fn time_of(line: &Line, column: usize, clock: &Clock) -> Check<f64> {
     if field.is_empty() {
         return Ok(f64::NAN);
     }
+    // A number may have a decimal comma.
+    if let Ok(number) = line.number(column)
+        && let Some(seconds) = clock.seconds(&number.to_string(), None)
+    {
+        return Ok(seconds);
+    }
     clock.seconds(field, None).ok_or_else(|| {
         line.wrong(column, "expected a time, such as 2024-05-01 12:30:00 or seconds since 1970")
     })

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::error::{Check, Problem};
+use crate::table::is_position;
 
 /// Whether bytes are JSON, as far as the first of them tell.
 pub(crate) fn is_geojson(bytes: &[u8]) -> bool {
@@ -30,7 +31,8 @@ pub(crate) fn table_of_points(bytes: &[u8]) -> Check<Vec<u8>> {
         let properties = feature.get("properties").and_then(Value::as_object);
         for (name, value) in properties.into_iter().flatten() {
             let plain = !value.is_object() && !value.is_array();
-            if plain && !taken.contains(&name.as_str()) && seen.insert(name.as_str()) {
+            // Where a point is, its geometry says.
+            if plain && !is_position(name) && seen.insert(name.as_str()) {
                 names.push(name);
             }
         }

@@ -154,7 +154,7 @@ impl Sightings {
         // Sorting is stable: repeats stay in the order of the file.
         self.entries.sort_by_key(|e| (e.place, e.band));
         let kept = self.kept_bands(options, warnings)?;
-        self.drop_places(sites, &kept);
+        self.drop_places(sites, &kept, options.not_heard == Some(Silence::Absent));
         let bands = kept.iter().flatten().count();
         let labels = self.labels(&kept, bands)?;
         let shape = (sites.len(), bands);
@@ -270,11 +270,12 @@ impl Sightings {
         self.names.iter().map(|(name, band)| (*band, name.as_str())).collect()
     }
 
-    /// Leaves out places that have none of the kept bands.
-    fn drop_places(&mut self, sites: &mut Vec<Site>, kept: &[Option<u32>]) {
-        self.entries.retain(|e| kept[e.band as usize].is_some());
+    /// Leaves out places that have none of the kept bands, unless `silent`: there they were not heard.
+    fn drop_places(&mut self, sites: &mut Vec<Site>, kept: &[Option<u32>], silent: bool) {
         let mut used = vec![false; sites.len()];
-        self.entries.iter().for_each(|e| used[e.place as usize] = true);
+        let says = |e: &&Entry| silent || kept[e.band as usize].is_some();
+        self.entries.iter().filter(says).for_each(|e| used[e.place as usize] = true);
+        self.entries.retain(|e| kept[e.band as usize].is_some());
         let mut slot = vec![0u32; sites.len()];
         let mut next = 0;
         for (slot, used) in slot.iter_mut().zip(&used) {
@@ -384,7 +385,7 @@ pub(crate) fn channel_hz(channel: u32) -> Option<f64> {
 }
 
 /// Equal places have equal bits: -0 is 0.
-fn bits(site: Site) -> [u64; 2] {
+pub(crate) fn bits(site: Site) -> [u64; 2] {
     [(site.x_m + 0.0).to_bits(), (site.y_m + 0.0).to_bits()]
 }
 

@@ -132,7 +132,7 @@ fn joined(
     let grid = match options.grid {
         Some((rows, cols)) => {
             let grid = Grid::new(rows, cols, options.cell_m.unwrap_or(1.0))?;
-            Some(grid.with_origin(origin.unwrap_or(Site::new(0.0, 0.0)))?)
+            Some(grid.with_origin(origin.unwrap_or(readings.region().low))?)
         }
         None => grid_over(readings.sites(), options.cell_m, origin)?,
     };

@@ -32,14 +32,13 @@ impl Track {
         if gap_s.is_nan() || gap_s <= 0.0 {
             return Err(Problem::new(format!("--track-gap {gap_s}: expected seconds above 0")));
         }
-        let start = bytes.iter().find(|b| !b.is_ascii_whitespace() && **b != 0xef);
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        let (times, mut sites, on_earth) = match start {
-            Some(b'<') | Some(0xbb) => {
+        let (times, mut sites, on_earth) = match text.trim_ascii_start().first() {
+            Some(b'<') => {
                 let (times, sites) = gpx(text)?;
                 (times, sites, true)
             }
-            _ => table(bytes)?,
+            _ => table(text)?,
         };
         if sites.len() < 2 {
             let found = sites.len();
@@ -200,6 +199,8 @@ mod tests {
         let text = "time,x_m,y_m\n2024-05-01T12:00:00Z,0,0\n2024-05-01T12:00:10Z,10,20\n";
         let track = Track::parse(text.as_bytes(), None, 30.0).unwrap();
         assert_eq!(track.at(1_714_564_805.0), Some(Site::new(5.0, 10.0)));
+        let marked = format!("\u{feff}{text}");
+        assert!(Track::parse(marked.as_bytes(), None, 30.0).is_ok());
         for wrong in
             ["", "time,x_m\n1,2\n", "x_m,y_m\n1,2\n", "time,x_m,y_m\n1,2,3\n", "<gpx>", "<a"]
         {

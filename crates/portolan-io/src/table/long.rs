@@ -28,6 +28,8 @@ struct Lost {
     place: usize,
     name: usize,
     level: usize,
+    /// These are kept, without their time.
+    time: usize,
 }
 
 impl Long<'_> {
@@ -52,7 +54,13 @@ impl Long<'_> {
                 continue;
             };
             let band = match self.columns.band {
-                BandColumn::Frequency(column) => sightings.frequency(hertz(&line, column)?),
+                BandColumn::Frequency(column) => {
+                    if line.number(column.column)?.is_nan() {
+                        lost.name += 1;
+                        continue;
+                    }
+                    sightings.frequency(hertz(&line, column)?)
+                }
                 BandColumn::Channel(column) => {
                     let channel = line.number(column)?;
                     if channel.is_nan() {
@@ -79,8 +87,12 @@ impl Long<'_> {
             }
             let (power, silent) =
                 entry(&line, self.columns.value, self.columns.unit, options.not_heard)?;
-            let time_s = match self.time {
-                Some(column) => time_of(&line, column, &clock)?,
+            let time_s = match self.time.map(|column| time_of(&line, column, &clock)) {
+                Some(Ok(time_s)) => time_s,
+                Some(Err(_)) => {
+                    lost.time += 1;
+                    f64::NAN
+                }
                 None => f64::NAN,
             };
             sightings.add(site, Sighting { band, power, silent, time_s });
@@ -93,6 +105,10 @@ impl Long<'_> {
             if count > 0 {
                 warnings.push(format!("{count} line(s) {what}: left out"));
             }
+        }
+        if lost.time > 0 {
+            warnings
+                .push(format!("{} line(s) with a time that is none: kept without it", lost.time));
         }
         if sightings.is_empty() {
             return Err(no_readings(lost.place));

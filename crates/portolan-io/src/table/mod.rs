@@ -11,12 +11,13 @@ pub(crate) mod write;
 use ndarray::{Array2, Array3};
 use portolan::{BandLabels, Cell, Crs, Grid, RadioMap, Readings, Scale, Values};
 
-use crate::error::{Check, Problem, quoted};
+use crate::error::{Check, Problem, quoted, shown};
 use crate::options::{ReadOptions, Silence, Unit};
 use crate::readings_arrays::warn_merged;
-use crate::survey::{MOST_ENTRIES, gather};
+use crate::survey::{MOST_ENTRIES, bits, gather};
 use columns::{Position, TableLayout, TableShape, Told, layout};
 use lines::{Line, Lines};
+pub(crate) use names::is_position;
 use positions::{Positions, Settled};
 
 /// How the files of the app WiGLE begin, which Kismet writes too. Their levels are in dBm.
@@ -133,13 +134,12 @@ impl Table {
             });
         }
         drop(silent);
+        let times = time_s.map(|times| Times::new(&self.sites, &times));
         let (readings, merged) = Readings::merged(self.sites, Values::Power(values), self.scale)?;
         warn_merged(merged, warnings);
+        let time_s = times.map(|times| times.at(readings.sites()));
         let readings = readings.with_grid(self.grid)?.with_labels(self.labels)?.with_crs(self.crs);
-        let readings = match merged {
-            0 => readings.with_time_s(time_s)?,
-            _ => readings,
-        };
+        let readings = readings.with_time_s(time_s)?;
         let readings = match count {
             Some(count) if merged == 0 => readings.with_repeats(Some(count))?,
             _ => readings,
@@ -168,10 +168,14 @@ impl Table {
                 self.sites.len()
             )));
         }
-        let cells: Vec<Cell> = self.sites.iter().filter_map(|&site| grid.cell_at(site)).collect();
         let mut lines = vec![Vec::new(); grid.cells()];
-        for (line, cell) in cells.iter().enumerate() {
-            lines[grid.index(*cell)].push(line);
+        for (line, site) in self.sites.iter().enumerate() {
+            let cell = grid.cell_at(*site).ok_or_else(|| {
+                let (rows, cols) = (grid.rows(), grid.cols());
+                let place = format!("x {}, y {}", shown(site.x_m), shown(site.y_m));
+                Problem::new(format!("{place} is off the {rows} x {cols} grid: give a larger one"))
+            })?;
+            lines[grid.index(cell)].push(line);
         }
         warn_merged(lines.iter().map(|l| l.len().saturating_sub(1)).sum(), warnings);
         let unknown = lines.iter().filter(|l| l.is_empty()).count();
@@ -190,6 +194,27 @@ impl Table {
         let spread = self.entries.spread.as_ref().map(|spread| mean(spread, true));
         let map = RadioMap::dense(grid, power, self.scale)?.with_labels(self.labels)?;
         Ok(map.with_spread_db(spread)?.with_crs(self.crs))
+    }
+}
+
+/// The mean time of the lines at each place.
+struct Times(std::collections::HashMap<[u64; 2], (f64, f64)>);
+
+impl Times {
+    fn new(sites: &[portolan::Site], times: &[f64]) -> Self {
+        let mut sums = std::collections::HashMap::new();
+        for (site, time) in sites.iter().zip(times).filter(|(_, time)| !time.is_nan()) {
+            let (sum, count) = sums.entry(bits(*site)).or_insert((0.0, 0.0));
+            (*sum, *count) = (*sum + time, *count + 1.0);
+        }
+        Self(sums)
+    }
+
+    fn at(&self, sites: &[portolan::Site]) -> Vec<f64> {
+        let mean = |site: &portolan::Site| {
+            self.0.get(&bits(*site)).map_or(f64::NAN, |(sum, count)| sum / count)
+        };
+        sites.iter().map(mean).collect()
     }
 }
 

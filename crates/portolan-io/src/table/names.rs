@@ -83,6 +83,14 @@ impl Role {
     }
 }
 
+/// Whether a name is that of a position.
+pub(crate) fn is_position(name: &str) -> bool {
+    let role = Role::of(&name.trim().to_ascii_lowercase());
+    role.is_some_and(|role| {
+        matches!(role, Role::X | Role::Y | Role::Lat | Role::Lon | Role::Row | Role::Col)
+    })
+}
+
 /// Whether a name is as a pattern says, which may end in a star.
 pub(super) fn matches(name: &str, pattern: &str) -> bool {
     match pattern.strip_suffix('*') {

@@ -130,7 +130,16 @@ impl Positions {
                 _ => self.beside_crs(warnings)?,
             };
             let grid = match self.sides {
-                Some(sides) => Some(self.told(sides)?),
+                Some((rows, cols)) => {
+                    let grid = self.told((rows, cols))?;
+                    // Nobody knows where a grid in degrees begins: where the sensors do.
+                    match (self.position, self.origin, Region::around(&sites)) {
+                        (Position::Degrees(..), None, Some(around)) => {
+                            Some(grid.with_origin(around.low)?)
+                        }
+                        _ => Some(grid),
+                    }
+                }
                 None => grid_over(&sites, self.cell_m.or(self.as_map.then_some(1.0)), self.origin)?,
             };
             return Ok(Settled { sites, grid, crs });

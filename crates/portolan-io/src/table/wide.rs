@@ -19,7 +19,7 @@ pub(super) fn read(
     warnings: &mut Vec<String>,
 ) -> Check<(Vec<Site>, Entries, BandLabels)> {
     let (mut sites, mut values, mut silent, mut spread) = (vec![], vec![], vec![], vec![]);
-    let (mut times, mut lost) = (Vec::new(), 0usize);
+    let (mut times, mut lost, mut timeless) = (Vec::new(), 0usize, 0usize);
     let clock = options.survey.clock.clone().unwrap_or(Clock::UTC);
     while let Some(line) = lines.next()? {
         let Some(site) = positions.site(&line)? else {
@@ -28,7 +28,10 @@ pub(super) fn read(
         };
         sites.push(site);
         if let Some(column) = time {
-            times.push(time_of(&line, column, &clock)?);
+            times.push(time_of(&line, column, &clock).unwrap_or_else(|_| {
+                timeless += 1;
+                f64::NAN
+            }));
         }
         for band in bands {
             let (value, unheard) = entry(&line, band.column, band.unit, options.not_heard)?;
@@ -41,6 +44,9 @@ pub(super) fn read(
     }
     if lost > 0 {
         warnings.push(format!("{lost} line(s) without a position: left out"));
+    }
+    if timeless > 0 {
+        warnings.push(format!("{timeless} line(s) with a time that is none: kept without it"));
     }
     if sites.is_empty() {
         return Err(no_readings(lost));

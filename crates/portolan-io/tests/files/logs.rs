@@ -186,3 +186,52 @@ fn where_on_earth_survives_every_format() {
         assert!(apart.iter().all(|db| *db < 1e-9), "{name}");
     }
 }
+
+#[test]
+fn odd_surveys_lose_nothing_in_silence() {
+    // A line off the grid must not shift the others.
+    let text = "lat,lon,dbm_1GHz\n49.40,8.46,-10\n49.48,8.46,-50\n49.48001,8.46,-60\n";
+    let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let grid = Some((3, 40));
+    let options = ReadOptions { grid, cell_m: Some(1.0), ..ReadOptions::default() };
+    let error = portolan_io::read_map(file.path(), &options).unwrap_err();
+    assert!(error.to_string().contains("off the 3 x 40 grid"), "{error}");
+    // A grid in degrees begins where its sensors do.
+    let near = "lat,lon,dbm_1GHz\n49.48,8.46,-50\n49.48001,8.46,-60\n";
+    assert_eq!(load(near, &options).unwrap().value.grid().map(|g| g.rows()), Some(3));
+    // Bluetooth has no frequency, a time may be none, decimals may have commas.
+    let log = "time_s;lat;lon;freq_mhz;level_dbm\n0,5;49,1;8,1;2412;-60\nnoon;49,2;8,2;2412;-61\n\
+               2;49,3;8,3;;-62\n";
+    let Loaded { value: found, warnings } = load(log, &ReadOptions::default()).unwrap();
+    assert_eq!(found.sensors(), 2);
+    assert!(found.time_s().is_some_and(|t| t[0] == 0.5 && t[1].is_nan()), "{:?}", found.time_s());
+    assert!(warnings.iter().any(|w| w.contains("time that is none")), "{warnings:?}");
+    assert!(warnings.iter().any(|w| w.contains("without a band")), "{warnings:?}");
+    // Gathered places keep their times.
+    let wide = "time,x_m,y_m,dbm_1GHz\n10,0.1,0.1,-60\n20,0.2,0.2,-61\n30,9,9,-70\n";
+    let found = load(wide, &gathered(1.0)).unwrap().value;
+    assert_eq!(found.time_s(), Some(&[15.0, 30.0][..]));
+    // A place that heard only what is set aside did not hear the others.
+    let log = "x_m,y_m,bssid,rssi_dbm\n0,0,a,-60\n1,1,a,-61\n5,5,rare,-70\n";
+    let mut options = ReadOptions { not_heard: Some(Silence::Absent), ..ReadOptions::default() };
+    options.survey.min_places = Some(2);
+    let found = load(log, &options).unwrap().value;
+    assert!(found.sensors() == 3 && found.not_heard().unwrap().entries[[2, 0]]);
+    // Where a point is, its geometry says.
+    let points = r#"{"type":"FeatureCollection","features":[
+        {"type":"Feature","geometry":{"type":"Point","coordinates":[8.46,49.48]},"properties":{"x":1,"y":2,"latitude":3,"dbm_a":-60}},
+        {"type":"Feature","geometry":{"type":"Point","coordinates":[8.47,49.48]},"properties":{"x":2,"y":3,"latitude":4,"dbm_a":-61}}]}"#;
+    assert_eq!(load(points, &ReadOptions::default()).unwrap().value.crs(), Some(Crs::Epsg(32632)));
+    // A coordinate system is not changed by saying another.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.npz");
+    portolan_io::write_readings(
+        &path,
+        &load(near, &ReadOptions::default()).unwrap().value,
+        &Default::default(),
+    )
+    .unwrap();
+    let other = ReadOptions { crs: Some(Crs::Epsg(32633)), ..ReadOptions::default() };
+    assert!(read_readings(&path, &other).unwrap_err().to_string().contains("by its own word"));
+}

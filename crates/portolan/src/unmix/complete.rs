@@ -19,6 +19,8 @@ const NO_GAIN: f64 = 0.93;
 /// Steps of a descent at most, the gain below which a step is slow, and how many slow ones in a row
 /// end it.
 const STEPS: (usize, f64, usize) = (60, 0.02, 3);
+/// By how much the readings must outnumber what they are explained by: times, and beyond that.
+const MARGIN: (usize, usize) = (2, 20);
 /// Rounds of filling gaps from the leading directions, before a descent.
 const FILLINGS: usize = 30;
 
@@ -72,13 +74,17 @@ impl Row {
 }
 
 /// The sensors that say something about a factor of some rank; None where a band is read by too few
-/// of them to be known.
+/// of them to be known, or where so few readings could be met by a factor of that rank whatever
+/// they are.
 fn usable(all: &[Row], bands: usize, rank: usize) -> Option<Vec<&Row>> {
     let rows: Vec<&Row> =
         all.iter().filter(|row| row.bands.len() > rank && row.scale > 0.0).collect();
     let mut read = vec![0usize; bands];
     rows.iter().flat_map(|row| &row.bands).for_each(|&band| read[band] += 1);
-    (rows.len() > rank && read.iter().all(|&n| n >= rank)).then_some(rows)
+    let checks: usize = rows.iter().map(|row| row.bands.len() - rank).sum();
+    let unknown = rank * (bands - rank);
+    let known = read.iter().all(|&n| n > rank) && checks > MARGIN.0 * unknown + MARGIN.1;
+    known.then_some(rows)
 }
 
 /// The bands' factor, row by row: bands x rank.
@@ -422,5 +428,18 @@ mod tests {
         });
         assert_eq!(complete(&noisy), None);
         assert_eq!(complete(&Array2::from_elem((5, 5), f64::NAN)), None);
+        // So few readings that a high rank would meet any of them.
+        for (sensors, bands, read) in
+            [(20, 12, 8), (12, 10, 7), (12, 10, 5), (16, 8, 5), (30, 6, 4)]
+        {
+            for seed in 0..10 {
+                let mut rng = ChaCha8Rng::seed_from_u64(seed);
+                let noise = Array2::from_shape_fn((sensors, bands), |(n, k)| {
+                    let there = (k + bands - n % bands) % bands < read;
+                    if there { rng.random_range(0.5..2.0f64) } else { f64::NAN }
+                });
+                assert_eq!(complete(&noise), None, "{sensors} x {bands}, {read} read");
+            }
+        }
     }
 }

@@ -54,7 +54,7 @@ fn wrong_requests_get_one_line() {
         ("truth.npz --above loud", "loud"),
         ("truth.npz --above inf", "--above inf"),
         ("none.npz --above -70", "none.npz: cannot be opened"),
-        ("readings.npz --above -70", "holds readings, expected a map"),
+        ("readings.npz --above -70", "holds readings, expected a model or a map"),
         ("truth.npz --above -70 --grid 4x4", "--grid: truth.npz is a map"),
         ("truth.npz --above -70 --bands 7", "--bands 7: the map has"),
         ("truth.npz --above -70 -o x.jpg", "x.jpg: expected a .png, .svg or .pdf"),

@@ -80,7 +80,8 @@ fn what_a_format_cannot_hold_is_refused_before_the_work() {
     desk.refused("estimate readings.npz -o a.kmz", &["a.kmz", "where on Earth", "--crs"]);
     desk.refused("estimate readings.npz -o a.png", &["a.png", "one band, these are 5"]);
     desk.refused("convert truth.npz a.kmz", &["where on Earth"]);
-    desk.refused("convert map.npz a.tif --crs EPSG:4326", &["EPSG:4326", "degrees"]);
+    desk.refused("convert map.npz a.tif --crs EPSG:4326", &["EPSG:4326", "by its own word"]);
+    desk.refused("convert truth.npz a.tif --crs EPSG:4326", &["EPSG:4326", "degrees"]);
     desk.refused("convert model.npz a.geojson", &["no emitters"]);
     desk.refused("convert map.npz a.gif", &["a.gif", ".tif", ".zarr"]);
     desk.write("a.pgw", "mine");

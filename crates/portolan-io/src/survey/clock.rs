@@ -104,7 +104,8 @@ pub(crate) fn time_of(line: &Line, column: usize, clock: &Clock) -> Check<f64> {
         return Ok(f64::NAN);
     }
     // A number may have a decimal comma.
-    if let Ok(number) = line.number(column)
+    if field.contains(',')
+        && let Ok(number) = line.number(column)
         && let Some(seconds) = clock.seconds(&number.to_string(), None)
     {
         return Ok(seconds);

@@ -93,14 +93,14 @@ impl Sightings {
     }
 
     /// The band of a name.
-    pub fn name(&mut self, name: &str, freq_hz: impl FnOnce() -> Option<f64>) -> Check<u32> {
+    pub fn name(&mut self, name: &str, freq_hz: impl FnOnce() -> Option<f64>) -> u32 {
         if let Some(band) = self.names.get(name) {
-            return Ok(*band);
+            return *band;
         }
         let band = self.freq_hz.len() as u32;
         self.names.insert(name.to_string(), band);
         self.freq_hz.push(freq_hz());
-        Ok(band)
+        band
     }
 
     pub fn add(&mut self, site: Site, sighting: Sighting) {

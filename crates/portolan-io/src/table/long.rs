@@ -78,7 +78,7 @@ impl Long<'_> {
                         lost.name += 1;
                         continue;
                     }
-                    sightings.name(name, || self.frequency_of(&line))?
+                    sightings.name(name, || self.frequency_of(&line))
                 }
             };
             if self.wigle && line.number(self.columns.value)? == 0.0 {

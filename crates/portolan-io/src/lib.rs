@@ -50,6 +50,7 @@ mod stored_map;
 mod summary;
 mod survey;
 mod table;
+mod transmitters;
 mod unit_arrays;
 mod zip_layout;
 
@@ -72,3 +73,4 @@ pub use places::{PlaceTable, read_places, write_predictions};
 pub use stored_map::{MapFile, Strips};
 pub use summary::{ArraySummary, FileKind, FileSummary, QuantiserSummary, inspect};
 pub use survey::Clock;
+pub use transmitters::read_transmitters;

@@ -79,7 +79,8 @@ fn parse(bytes: &[u8], crs: Option<Crs>) -> Check<PlaceTable> {
 
 /// Writes the places with power, spread and reading spread of some bands: `dbm_LABEL` (`db_LABEL`
 /// without calibration, `power_LABEL` where powers are relative), `spread_db_LABEL`,
-/// `reading_spread_db_LABEL`.
+/// `reading_spread_db_LABEL`; where some bands were not heard everywhere, also `chance_heard_LABEL`
+/// and `heard_dbm_LABEL`, what a receiver that hears it reports.
 pub fn write_predictions(
     path: impl AsRef<Path>,
     places: &PlaceTable,
@@ -93,10 +94,17 @@ pub fn write_predictions(
         Unit::Dbm => "dbm",
         Unit::Db => "db",
     };
+    let heard = match unit {
+        Unit::Relative | Unit::Linear => "heard_power",
+        Unit::Dbm => "heard_dbm",
+        Unit::Db => "heard_db",
+    };
     let columns = [
         Some((word, &prediction.power, unit)),
         prediction.spread_db.as_ref().map(|s| ("spread_db", s, Unit::Linear)),
         prediction.reading_spread_db.as_ref().map(|s| ("reading_spread_db", s, Unit::Linear)),
+        prediction.chance_heard.as_ref().map(|s| ("chance_heard", s, Unit::Linear)),
+        prediction.heard.as_ref().map(|s| (heard, s, unit)),
     ];
     write_file(path.as_ref(), force, |out| {
         let mut writer = csv::Writer::from_writer(out);

@@ -1,7 +1,7 @@
 //! How well a mean explains a reading: squared error in ln(x + a), and probit bins for quantised
 //! readings, behind one trait.
 
-mod bin;
+pub(crate) mod bin;
 mod probit;
 mod squared_error;
 

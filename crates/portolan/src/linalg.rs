@@ -32,6 +32,21 @@ impl Cholesky {
         solve_lower_triangular_in_place(self.lower.as_ref(), rhs, Par::Seq);
     }
 
+    /// L B in place, for a B of one column.
+    #[cfg(test)]
+    pub fn times(&self, mut column: MatMut<'_, f64>) {
+        let product = product(self.lower.as_ref(), column.as_ref());
+        column.copy_from(product);
+    }
+
+    /// A^-1.
+    pub fn inverse(&self) -> Mat<f64> {
+        let n = self.lower.nrows();
+        let mut half = Mat::identity(n, n);
+        self.half_solve(half.as_mut());
+        product(half.transpose(), half.as_ref())
+    }
+
     /// The diagonal of A^-1.
     pub fn inverse_diagonal(&self) -> Vec<f64> {
         let n = self.lower.nrows();

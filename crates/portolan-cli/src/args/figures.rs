@@ -34,6 +34,10 @@ pub struct ValidateArgs {
     /// Where to draw the errors at the sensors (.png)
     #[arg(long, value_name = "PNG")]
     pub plot: Option<PathBuf>,
+    /// Transmitters whose places are known: a table of x_m, y_m (or lat, lon), band, power_dbm,
+    /// height_m (.csv)
+    #[arg(long, value_name = "CSV")]
+    pub transmitters: Option<PathBuf>,
     #[command(flatten)]
     pub run: RunArgs,
     /// Print the result as JSON

@@ -210,6 +210,10 @@ pub struct FitChoice {
     /// The true map, for the method oracle
     #[arg(long)]
     pub truth: Option<PathBuf>,
+    /// Transmitters whose places are known: a table of x_m, y_m (or lat, lon), band, power_dbm,
+    /// height_m (.csv)
+    #[arg(long, value_name = "CSV")]
+    pub transmitters: Option<PathBuf>,
     #[command(flatten)]
     pub run: RunArgs,
     #[command(flatten)]

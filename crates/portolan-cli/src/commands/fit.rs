@@ -8,7 +8,10 @@ use portolan_io::{ReadOptions, check_output, write_model};
 use serde_json::{Map, Value, json};
 
 use super::needs::Needs;
-use super::{MethodCall, Seconds, check_apart, load_map, load_readings, options_for, timed_fit};
+use super::{
+    MethodCall, Seconds, check_apart, load_map, load_readings, load_transmitters, options_for,
+    timed_fit,
+};
 use crate::args::{FitArgs, FitChoice};
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, figure, say, table, warn};
@@ -48,6 +51,7 @@ pub fn fitted(
     files.extend(choice.truth.as_deref());
     files.extend(choice.start.as_deref());
     check_apart(output, &files)?;
+    check_apart(output, &choice.transmitters.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
     let options = options_for(&files, &choice.read.options())?;
     let readings = load_readings(&choice.readings, &options[0])?;
     check(method(&choice.method)?, &readings)?;
@@ -56,12 +60,14 @@ pub fn fitted(
     };
     let truth = map(&choice.truth, &options[options.len().min(2) - 1])?;
     let start = map(&choice.start, &options[options.len() - 1])?;
+    let known = load_transmitters(choice.transmitters.as_deref(), &readings)?;
     let context = Context {
         emitters: choice.run.emitters,
         seed: choice.run.seed,
         grid: None,
         truth: truth.as_ref(),
         start: start.as_ref(),
+        transmitters: &known,
     };
     let (model, seconds) =
         timed_fit(&call, &readings, &context).map_err(|failure| failure.about(&choice.readings))?;
@@ -93,6 +99,10 @@ fn check_request(choice: &FitChoice) -> Result<MethodCall, Failure> {
         (false, Some(_)) => refused("--truth", "makes no use of it", others(|m| m.needs_truth)),
         _ if choice.start.is_some() && !method.takes_start => {
             refused("--start", "cannot start from a map", others(|m| m.takes_start))
+        }
+        _ if choice.transmitters.is_some() && !method.takes_transmitters => {
+            let who = others(|m| m.takes_transmitters);
+            refused("--transmitters", "makes no use of them", who)
         }
         _ if choice.run.emitters != Emitters::Auto && !method.takes_emitters => {
             let who = others(|m| m.takes_emitters);
@@ -197,7 +207,7 @@ pub fn report(choice: &FitChoice, model: &Model, seconds: Seconds) -> Value {
     let candidates: Vec<Value> = report
         .candidates
         .iter()
-        .map(|c| json!({ "method": c.method, "rmse_db": c.rmse_db }))
+        .map(|c| json!({ "method": c.method, "rmse_db": c.rmse_db, "weight": c.weight }))
         .collect();
     json!({
         "method": choice.method,

@@ -26,6 +26,7 @@ fn as_json(method: &Registered) -> Value {
         "needs_truth": method.needs_truth,
         "takes_start": method.takes_start,
         "takes_emitters": method.takes_emitters,
+        "takes_transmitters": method.takes_transmitters,
         "on_grid": method.on_grid,
         "options": options,
     })
@@ -36,6 +37,7 @@ fn as_text(method: &Registered) -> String {
         (method.gives_spread, "spread"),
         (method.takes_start, "--start"),
         (method.takes_emitters, "--emitters"),
+        (method.takes_transmitters, "--transmitters"),
         (method.on_grid, "on a grid"),
         (method.needs_truth, "for experiments: needs --truth"),
     ];

@@ -29,7 +29,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use portolan::estimate::{Method, build};
+use portolan::estimate::{Method, Transmitter, build};
 use portolan::{BandLabels, Context, Model, RadioMap, Readings};
 use portolan_io::{
     Format, ReadOptions, SurveyOptions, check_output, check_output_is_not_input, inspect, read_map,
@@ -104,6 +104,17 @@ fn load_map(path: &Path, options: &ReadOptions) -> Result<RadioMap, Failure> {
     let loaded = read_map(path, options)?;
     warn_about(path, &loaded.warnings);
     Ok(loaded.value)
+}
+
+/// Known transmitters, where a table of them was given.
+fn load_transmitters(
+    path: Option<&Path>,
+    readings: &Readings,
+) -> Result<Vec<Transmitter>, Failure> {
+    let Some(path) = path else { return Ok(Vec::new()) };
+    let (known, notes) = portolan_io::read_transmitters(path, readings)?;
+    warn(&notes);
+    Ok(known)
 }
 
 /// Reads readings and passes their warnings on.

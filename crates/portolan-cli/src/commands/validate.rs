@@ -10,7 +10,7 @@ use portolan_io::picture::{ColourMap, Figure, HeatPanel, Key, Panel, Sensor};
 use portolan_io::{check_output, write_bytes};
 use serde_json::{Value, json};
 
-use super::{MethodCall, check_apart, load_readings};
+use super::{MethodCall, check_apart, load_readings, load_transmitters};
 use crate::args::{SplitName, ValidateArgs};
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, figure, say, table};
@@ -49,8 +49,13 @@ pub fn run(args: &ValidateArgs) -> Result<(), Failure> {
             if split == Split::Blocks { "into boxes" } else { "in parts" }
         )));
     }
-    let context =
-        Context { emitters: args.run.emitters, seed: args.run.seed, ..Context::default() };
+    let known = load_transmitters(args.transmitters.as_deref(), &readings)?;
+    let context = Context {
+        emitters: args.run.emitters,
+        seed: args.run.seed,
+        transmitters: &known,
+        ..Context::default()
+    };
     let mut rows = Vec::new();
     for call in &calls {
         rows.push(judge(call, &readings, &dealt, &context)?);

@@ -1,4 +1,6 @@
-//! The default: several methods judged at sensors that they have not seen, the best one used.
+//! The default: several methods judged at sensors that they have not seen. Where bands are sums of
+//! emitters the best one is used; where every band is its own, the methods are combined, with weights
+//! from sensors left out one by one and box by box.
 //!
 //! Every candidate is fitted once, to all readings, and then predicts each sensor from the others:
 //! Gaussian processes and splines can leave a sensor out without fitting again (Rippa 1999;
@@ -6,14 +8,19 @@
 //! neighbourhoods only, one part of the sensors is held out instead. How much is compared follows
 //! from the readings alone, so that the same readings lead to the same choice on any machine.
 
+use faer::Mat;
+
+use super::combined::Combined;
 use super::emitters::start_factors;
-use super::field::Structure;
-use super::folds::spread_folds;
+use super::field::{Structure, alone};
+use super::folds::{Split, folds, spread_folds};
 use super::held_out::{Judge, Losses};
 use super::{Context, Emitters, Field, Kriging, Method, OptionSpec, Options, ThinPlate};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Family;
-use crate::model::{Candidate, Model};
+use crate::linalg::solve_general;
+use crate::link::DB_PER_LN;
+use crate::model::{Candidate, Model, Predictor};
 use crate::progress::Progress;
 use crate::readings::Readings;
 
@@ -37,6 +44,13 @@ const FEWEST: usize = 4;
 const HELD_PARTS: usize = 5;
 /// More held-out sensors than this decide nothing.
 const MOST_HELD: usize = 600;
+/// Sensors up to which methods are weighed; more take too long to leave out.
+const MOST_WEIGHED: usize = 1500;
+/// Parts that boxes of sensors are left out in.
+const BOX_PARTS: usize = 5;
+/// How far weights are drawn together, in units of the least squared error: small differences are
+/// luck.
+const CAUTION: f64 = 0.1;
 
 /// The best of several methods, by what they predict at sensors that they have not seen.
 ///
@@ -93,7 +107,7 @@ impl Method for Auto {
     ) -> Result<Model, EstimateError> {
         // A start that no candidate could use would look like candidates that failed.
         start_factors(readings, context)?;
-        let mut entrants = entrants();
+        let entrants = entrants();
         if readings.sensors() < FEWEST {
             let Entrant { label, method, .. } = &entrants[0];
             let mut model = method.fit(readings, context, progress)?;
@@ -103,18 +117,58 @@ impl Method for Auto {
             return Ok(model);
         }
         // Found once: every fit of `field` is of the same kind.
-        let (number, note) = self.emitters(readings, context, &progress.part(0.0..0.4))?;
-        let context = &match number {
-            Some(emitters) => Context { emitters, ..*context },
+        let (structure, note) = self.structure(readings, context, &progress.part(0.0..0.4))?;
+        let rest = progress.part(0.4..1.0);
+        let mut model = match structure {
+            Some(Structure::Bands) if readings.not_heard().is_some() => {
+                alone_only(readings, context, &rest)?
+            }
+            Some(Structure::Bands) => self.combined(entrants, readings, context, &rest)?,
+            Some(Structure::Emitters(found)) => {
+                let emitters = match context.emitters {
+                    Emitters::Auto if context.start.is_none() => Emitters::Count(found),
+                    // A number that was asked for stands: `field` says what becomes of it.
+                    asked => asked,
+                };
+                let context = &Context { emitters, ..*context };
+                let (runs, best) = self.race(&entrants, readings, context, &rest)?;
+                chosen(&entrants, runs, best, readings, context, &rest)?
+            }
             None => {
-                entrants.retain(|e| e.name != "field");
-                *context
+                let some: Vec<Entrant> =
+                    entrants.into_iter().filter(|e| e.name != "field").collect();
+                let (runs, best) = self.race(&some, readings, context, &rest)?;
+                chosen(&some, runs, best, readings, context, &rest)?
             }
         };
-        let mut model = self.race(&entrants, readings, context, &progress.part(0.4..1.0))?;
         model.report_mut().notes.extend(note);
         Ok(model)
     }
+}
+
+/// `field` of bands that share nothing.
+struct Alone;
+
+impl Method for Alone {
+    fn fit(
+        &self,
+        readings: &Readings,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<Model, EstimateError> {
+        alone::fit(readings, context, progress)
+    }
+}
+
+/// Where silence counts, `field` holds kriging's account of it already.
+fn alone_only(
+    readings: &Readings,
+    context: &Context<'_>,
+    progress: &Progress<'_>,
+) -> Result<Model, EstimateError> {
+    let mut model = alone::fit(readings, context, progress)?;
+    model.report_mut().chosen = Some("field".into());
+    Ok(model)
 }
 
 /// How one entrant did.
@@ -143,14 +197,14 @@ impl Run {
 }
 
 impl Auto {
-    /// Judges the entrants in turn; the winner's model carries the report.
+    /// Judges the entrants in turn: how each did, and the best.
     fn race(
         &self,
         entrants: &[Entrant],
         readings: &Readings,
         context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<Model, EstimateError> {
+    ) -> Result<(Vec<Run>, usize), EstimateError> {
         let judge = Judge::new(readings);
         let mut runs: Vec<Run> = Vec::new();
         let mut best = 0;
@@ -172,19 +226,42 @@ impl Auto {
                 break;
             }
         }
-        let candidates: Vec<Candidate> = entrants
-            .iter()
-            .zip(&runs)
-            .map(|(entrant, run)| Candidate {
-                method: entrant.label.to_string(),
-                rmse_db: run.losses.as_ref().map(Losses::rmse_db).filter(|e| e.is_finite()),
-            })
-            .collect();
-        let model = match runs[best].model.take() {
-            Some(model) => model,
-            None => entrants[best].method.fit(readings, context, &progress.quiet())?,
+        Ok((runs, best))
+    }
+
+    /// Methods that fit every band alone, each with the weight that held-out sensors give it.
+    fn combined(
+        &self,
+        mut entrants: Vec<Entrant>,
+        readings: &Readings,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<Model, EstimateError> {
+        entrants.retain(|e| e.name != "thin_plate");
+        entrants.iter_mut().filter(|e| e.name == "field").for_each(|e| e.method = Box::new(Alone));
+        if self.folds.is_some() {
+            let (runs, best) = self.race(&entrants, readings, context, progress)?;
+            return chosen(&entrants, runs, best, readings, context, progress);
+        }
+        let many = readings.sensors() > MOST_WEIGHED;
+        if many {
+            entrants.truncate(2);
+        }
+        let mut members: Vec<(&'static str, Model)> = Vec::new();
+        for (i, entrant) in entrants.iter().enumerate() {
+            let share = |i: usize| i as f64 / entrants.len() as f64;
+            let part = progress.part(share(i)..share(i + 1));
+            match entrant.method.fit(readings, context, &part) {
+                Ok(model) => members.push((entrant.label, model)),
+                Err(EstimateError::Numerical(_) | EstimateError::Input(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let found = match many {
+            true => None,
+            false => weighed(readings, &members)?,
         };
-        Ok(reported(model, entrants[best].label, candidates))
+        join(readings, members, found)
     }
 
     fn run(
@@ -215,28 +292,196 @@ impl Auto {
         Ok(Run { model: None, losses })
     }
 
-    /// The number of emitters for `field`, and what is to be said about it; None where it cannot be
-    /// found, or where bands that share nothing leave `field` nothing to do but krige.
-    fn emitters(
+    /// What `field` takes the readings for, and what is to be said about it; None where that cannot
+    /// be found.
+    fn structure(
         &self,
         readings: &Readings,
         context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<(Option<Emitters>, Option<String>), EstimateError> {
-        if context.start.is_some() {
-            return Ok((Some(context.emitters), None));
-        }
+    ) -> Result<(Option<Structure>, Option<String>), EstimateError> {
         match Field::default().structure(readings, context, progress) {
-            // A number that was asked for stands: `field` says what becomes of it.
-            Ok((Structure::Emitters(found), _)) => Ok(match context.emitters {
-                Emitters::Auto => (Some(Emitters::Count(found)), None),
-                asked => (Some(asked), None),
-            }),
-            Ok((Structure::Bands, note)) => Ok((None, note)),
+            // `field` itself says what it makes of a number that was asked for.
+            Ok((Structure::Emitters(found), _)) => Ok((Some(Structure::Emitters(found)), None)),
+            Ok((Structure::Bands, note)) => Ok((Some(Structure::Bands), note)),
             Err(EstimateError::Numerical(_)) => Ok((None, None)),
             Err(error) => Err(error),
         }
     }
+}
+
+/// The best of a race.
+fn chosen(
+    entrants: &[Entrant],
+    mut runs: Vec<Run>,
+    best: usize,
+    readings: &Readings,
+    context: &Context<'_>,
+    progress: &Progress<'_>,
+) -> Result<Model, EstimateError> {
+    let candidates: Vec<Candidate> = entrants
+        .iter()
+        .zip(&runs)
+        .map(|(entrant, run)| Candidate {
+            method: entrant.label.to_string(),
+            rmse_db: run.losses.as_ref().map(Losses::rmse_db).filter(|e| e.is_finite()),
+            weight: None,
+        })
+        .collect();
+    let model = match runs[best].model.take() {
+        Some(model) => model,
+        None => entrants[best].method.fit(readings, context, &progress.quiet())?,
+    };
+    Ok(reported(model, entrants[best].label, candidates))
+}
+
+/// Every member's weight, and its error at sensors left out one by one and box by box; None where a
+/// member cannot leave sensors out.
+fn weighed(
+    readings: &Readings,
+    members: &[(&'static str, Model)],
+) -> Result<Option<Vec<(f64, [f64; 2])>>, EstimateError> {
+    let judge = Judge::new(readings);
+    let sites = readings.sites();
+    let all: Vec<usize> = (0..sites.len()).collect();
+    let boxes: Vec<Vec<usize>> = folds(sites, BOX_PARTS, Split::Blocks, 0)
+        .into_iter()
+        .filter(|f| f.len() < sites.len())
+        .collect();
+    // Errors in ln power of every member, one by one and box by box.
+    let mut errors: [Vec<Vec<Option<f64>>>; 2] = [Vec::new(), Vec::new()];
+    for (_, model) in members {
+        let Some(one) = model.leave_one_out()? else { return Ok(None) };
+        errors[0].push(judge.errors(&all, &one));
+        let mut own = Vec::new();
+        for held in &boxes {
+            let left_out: Vec<_> = held.iter().map(|&s| sites[s]).collect();
+            let Some(power) = model.predict_without(&left_out)? else { return Ok(None) };
+            own.extend(judge.errors(held, &power));
+        }
+        errors[1].push(own);
+    }
+    let count = members.len();
+    let mut total = vec![vec![0.0; count]; count];
+    let mut each = vec![[f64::INFINITY; 2]; count];
+    for (kind, errors) in errors.iter().enumerate() {
+        let gram = gram(errors);
+        let least = (0..count).map(|m| gram[m][m]).fold(f64::INFINITY, f64::min);
+        if !(least.is_finite() && least > 0.0) {
+            continue;
+        }
+        for i in 0..count {
+            each[i][kind] = DB_PER_LN * gram[i][i].sqrt();
+            for j in 0..count {
+                total[i][j] += gram[i][j] / least;
+            }
+        }
+    }
+    (0..count).for_each(|i| total[i][i] += CAUTION);
+    let weights = best_weights(&total);
+    Ok(Some(weights.into_iter().zip(each).collect()))
+}
+
+/// Mean products of the members' errors, over the entries that all of them have.
+fn gram(errors: &[Vec<Option<f64>>]) -> Vec<Vec<f64>> {
+    let count = errors.len();
+    let mut sums = vec![vec![0.0; count]; count];
+    let mut entries = 0.0;
+    for entry in 0..errors[0].len() {
+        let Some(own) = errors.iter().map(|e| e[entry]).collect::<Option<Vec<f64>>>() else {
+            continue;
+        };
+        entries += 1.0;
+        for i in 0..count {
+            for j in 0..count {
+                sums[i][j] += own[i] * own[j];
+            }
+        }
+    }
+    sums.iter_mut().flatten().for_each(|s| *s /= entries);
+    sums
+}
+
+/// Weights of sum 1, none negative, with the least w^T A w: over every set of members the free
+/// minimum, where it is positive.
+fn best_weights(matrix: &[Vec<f64>]) -> Vec<f64> {
+    let count = matrix.len();
+    let mut best = (f64::INFINITY, vec![1.0 / count as f64; count]);
+    for set in 1usize..1 << count {
+        let own: Vec<usize> = (0..count).filter(|m| set >> m & 1 == 1).collect();
+        let part = Mat::from_fn(own.len(), own.len(), |i, j| matrix[own[i]][own[j]]);
+        let ones = Mat::from_fn(own.len(), 1, |_, _| 1.0);
+        let Some(free) = solve_general(part.as_ref(), ones.as_ref()) else { continue };
+        let sum: f64 = (0..own.len()).map(|i| free[(i, 0)]).sum();
+        let mut weights = vec![0.0; count];
+        own.iter().enumerate().for_each(|(i, &m)| weights[m] = free[(i, 0)] / sum);
+        if weights.iter().any(|w| !w.is_finite() || *w < 0.0) {
+            continue;
+        }
+        let value: f64 = (0..count)
+            .flat_map(|i| (0..count).map(move |j| (i, j)))
+            .map(|(i, j)| weights[i] * matrix[i][j] * weights[j])
+            .sum();
+        if value < best.0 {
+            best = (value, weights);
+        }
+    }
+    best.1
+}
+
+/// The members as one model.
+fn join(
+    readings: &Readings,
+    members: Vec<(&'static str, Model)>,
+    found: Option<Vec<(f64, [f64; 2])>>,
+) -> Result<Model, EstimateError> {
+    if members.is_empty() {
+        return Err(EstimateError::Numerical("no method could fit the readings".into()));
+    }
+    let equal = 1.0 / members.len() as f64;
+    let weight = |m: usize| found.as_ref().map_or(equal, |f| f[m].0);
+    let error = |m: usize| found.as_ref().map(|f| f[m].1[0]).filter(|e| e.is_finite());
+    let candidates: Vec<Candidate> = members
+        .iter()
+        .enumerate()
+        .map(|(m, (label, _))| Candidate {
+            method: label.to_string(),
+            rmse_db: error(m),
+            weight: Some(weight(m)),
+        })
+        .collect();
+    let heaviest = (0..members.len()).max_by(|a, b| weight(*a).total_cmp(&weight(*b))).unwrap_or(0);
+    let table: Vec<String> = candidates
+        .iter()
+        .enumerate()
+        .map(|(m, c)| match &found {
+            Some(found) => {
+                let [one, boxed] = found[m].1;
+                format!("{} {:.2} ({one:.2}, {boxed:.2})", c.method, weight(m))
+            }
+            None => format!("{} {:.2}", c.method, weight(m)),
+        })
+        .collect();
+    let basis = match found {
+        Some(_) => " (rmse dB at sensors left out one by one, box by box)",
+        None => " (too many sensors to weigh them)",
+    };
+    let note = format!("combined {}{basis}", table.join(", "));
+    let mut report = members[heaviest].1.report().clone();
+    let emitters = members[heaviest].1.emitters().to_vec();
+    report.notes.insert(0, note);
+    if let Some(error) = candidates[heaviest].rmse_db {
+        report.add_fitted(&[("cross_validated_rmse_db", error)]);
+    }
+    report.chosen = Some(candidates[heaviest].method.clone());
+    report.candidates = candidates;
+    let weights: Vec<f64> = (0..members.len()).map(weight).collect();
+    let parts = members.into_iter().zip(&weights);
+    let kept: Vec<(f64, Box<dyn Predictor>)> = parts
+        .filter(|(_, w)| **w > 0.0)
+        .map(|((_, model), w)| (*w, model.into_predictor()))
+        .collect();
+    Ok(Model::new(readings, Combined::new(kept)).with_report(report).with_emitters(emitters))
 }
 
 /// The winner with what was compared.

@@ -2,6 +2,7 @@
 
 use ndarray::Array2;
 
+use super::field::alone::Silence;
 use super::{OptionSpec, Options};
 use crate::error::InputError;
 use crate::link::{DB_PER_LN, Link};
@@ -75,7 +76,7 @@ pub(super) struct Group {
     pub sites: Vec<Site>,
     /// Sensors x bands of the group, in the working domain, no gaps.
     pub values: Array2<f64>,
-    /// One over how often each sensor was read.
+    /// One over how often each sensor was read; 0 where it heard nothing.
     pub share: Vec<f64>,
     /// Stated noise variance of each sensor in the log domain.
     pub stated: Vec<f64>,
@@ -90,11 +91,25 @@ pub(super) struct BandData {
 
 impl BandData {
     pub fn new(readings: &Readings, domain: Domain) -> Self {
+        Self::with_silence(readings, domain, None)
+    }
+
+    /// What was not heard is at the floor, or what it says of itself.
+    pub fn with_silence(readings: &Readings, domain: Domain, silence: Option<&Silence>) -> Self {
         let link = domain.link(readings);
-        let values = readings.power_or_floor().mapv(|x| link.map_or(x, |link| link.apply(x)));
-        let share = readings.repeats().map(|repeats| repeats.mapv(|n| 1.0 / n.max(1.0)));
+        let mut values = readings.power_or_floor().mapv(|x| link.map_or(x, |link| link.apply(x)));
+        let mut share = readings.repeats().map(|repeats| repeats.mapv(|n| 1.0 / n.max(1.0)));
         let noise = readings.noise_db().filter(|_| link.is_some());
-        let stated = noise.map(|sd| sd.mapv(|sd| (sd / DB_PER_LN).powi(2)));
+        let mut stated = noise.map(|sd| sd.mapv(|sd| (sd / DB_PER_LN).powi(2)));
+        if let Some(silence) = silence {
+            let shape = values.dim();
+            let share = share.get_or_insert_with(|| Array2::ones(shape));
+            let stated = stated.get_or_insert_with(|| Array2::zeros(shape));
+            let told = silence.values.indexed_iter().filter(|(_, value)| !value.is_nan());
+            for (at, value) in told {
+                (values[at], share[at], stated[at]) = (*value, 0.0, silence.noise[at]);
+            }
+        }
         Self::grouped(link, readings.sites(), &values, share.as_ref(), stated.as_ref())
     }
 

@@ -57,6 +57,21 @@ impl<'a> Judge<'a> {
         Some((self.link.apply(prediction) - self.link.apply(aim)).powi(2))
     }
 
+    /// Errors in ln power of predictions at some sensors, sensor by sensor and band by band; None where
+    /// there is no reading or no prediction.
+    pub fn errors(&self, sensors: &[usize], power: &Array2<f64>) -> Vec<Option<f64>> {
+        let mut errors = Vec::with_capacity(power.len());
+        for (i, &sensor) in sensors.iter().enumerate() {
+            for band in 0..power.ncols() {
+                let (reading, predicted) = (self.power[[sensor, band]], power[[i, band]]);
+                let known = !reading.is_nan() && !predicted.is_nan();
+                let off = || self.link.apply(predicted.max(self.floor)) - self.link.apply(reading);
+                errors.push(known.then(off));
+            }
+        }
+        errors
+    }
+
     /// Negative log probability of a level.
     fn improbability(&self, sensor: usize, band: usize, prediction: f64) -> Option<f64> {
         let Values::Levels { levels, .. } = self.readings.values() else { return None };

@@ -4,6 +4,7 @@
 mod model;
 
 use super::bands::{BandData, DOMAIN_OPTIONS, Domain, Group};
+use super::field::alone::silence;
 use super::interpolated::local_note;
 use super::thin_plate::MOST_TOGETHER;
 use super::{Context, Method, OptionSpec, Options};
@@ -111,15 +112,27 @@ impl Method for Kriging {
         _context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
-        let data = BandData::new(readings, self.domain);
+        // Silence is judged in plain logarithms; in other domains it stands at the floor.
+        let silence = match self.domain {
+            Domain::Log => silence(readings, &progress.part(0.0..0.5))?,
+            _ => None,
+        };
+        let data = BandData::with_silence(readings, self.domain, silence.as_ref());
         let (unit, fixed) = self.in_domain(data.link.is_some());
         let usual = data.link.map_or_else(|| data.variance(), |_| USUAL);
-        let covariance = self.law(&data.groups, fixed, usual, progress)?;
+        let free = self.covariance == Family::Exponential && self.fixed == Fixed::default();
+        let covariance = match &silence {
+            Some(silence) if free => silence.law.covariance(),
+            _ => self.law(&data.groups, fixed, usual, &progress.part(0.5..1.0))?,
+        };
+        let law = silence.as_ref().map(|s| s.law);
         let recipe = Recipe {
             trend: self.trend,
             role: self.nugget_role,
             neighbours: self.neighbours,
-            sill_fixed: fixed.sill.is_some(),
+            sill_fixed: fixed.sill.is_some() || silence.is_some(),
+            levels: law.map(|law| (law.level, law.level_variance)),
+            hearing: law.and_then(|law| law.hearing),
         };
         let together = together(data.groups.iter().map(|g| g.sites.len()));
         let largest = data.groups.iter().map(|g| g.sites.len()).max().unwrap_or(0);
@@ -132,6 +145,9 @@ impl Method for Kriging {
             ("sill", covariance.sill * unit),
             ("nugget", covariance.nugget * unit),
         ]);
+        if let Some(hearing) = law.and_then(|law| law.hearing) {
+            report.add_fitted(&hearing.fitted());
+        }
         report.notes.extend(local.map(local_note));
         Ok(model)
     }

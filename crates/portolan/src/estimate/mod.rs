@@ -23,6 +23,7 @@
 mod auto;
 mod bands;
 mod btd;
+mod combined;
 mod dgm;
 mod emitters;
 mod field;
@@ -70,6 +71,7 @@ use crate::map::RadioMap;
 use crate::model::Model;
 use crate::progress::Progress;
 use crate::readings::Readings;
+use crate::site::Site;
 
 /// How many emitters to assume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -113,6 +115,55 @@ pub struct Context<'a> {
     /// An earlier estimate of the same area to start from, factored, for the methods that can
     /// ([`Registered::takes_start`]); no other looks at it.
     pub start: Option<&'a RadioMap>,
+    /// Transmitters whose places are known, for the methods that can use them
+    /// ([`Registered::takes_transmitters`]); no other looks at them.
+    pub transmitters: &'a [Transmitter],
+}
+
+/// A transmitter whose place is known.
+///
+/// ```
+/// use portolan::estimate::{Field, Method, Transmitter};
+/// use portolan::{Context, Progress, Site};
+/// # use ndarray::Array2;
+/// # use portolan::{Readings, Scale, Values};
+/// # let sites: Vec<Site> = (0..40).map(|i| Site::new(f64::from(i * 7 % 40), f64::from(i))).collect();
+/// # let mast = Site::new(60.0, 10.0);
+/// # let power = Array2::from_shape_fn((40, 1), |(i, _)| {
+/// #     1e-4 * (1.0 + 0.3 * (i as f64).sin()) / sites[i].distance_m(mast).powi(2)
+/// # });
+/// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+/// let known = [Transmitter::new(Site::new(60.0, 10.0))];
+/// let context = Context { transmitters: &known, ..Context::default() };
+/// let model = Field::default().fit(&readings, &context, &Progress::silent())?;
+/// // Nobody stood between the survey and the mast.
+/// let towards = model.predict(&[Site::new(55.0, 10.0)], &Progress::silent())?;
+/// assert!(towards.power[[0, 0]] > 1e-6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Transmitter {
+    /// Where it stands.
+    pub at: Site,
+    /// The band that it transmits in; all where absent.
+    pub band: Option<usize>,
+    /// Its power in dB, of any reference: only differences count.
+    pub power_db: Option<f64>,
+    /// Its height above the receivers in metres.
+    pub height_m: f64,
+}
+
+impl Transmitter {
+    /// At a place, in all bands.
+    pub fn new(at: Site) -> Self {
+        Self { at, band: None, power_db: None, height_m: 0.0 }
+    }
+
+    /// In one band only.
+    pub fn in_band(self, band: usize) -> Self {
+        Self { band: Some(band), ..self }
+    }
 }
 
 impl Context<'_> {

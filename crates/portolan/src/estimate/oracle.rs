@@ -148,6 +148,7 @@ impl Method for Oracle {
                     places: places.at,
                     weights: posterior.weights,
                     trends: posterior.trends,
+                    masts: Vec::new(),
                     values,
                     noise,
                 };

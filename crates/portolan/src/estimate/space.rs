@@ -326,6 +326,8 @@ fn recipe(kriging: &Kriging) -> Recipe {
         role: kriging.nugget_role,
         neighbours: kriging.neighbours,
         sill_fixed: kriging.fixed.sill.is_some(),
+        levels: None,
+        hearing: None,
     }
 }
 
@@ -340,7 +342,7 @@ fn regression(
         sample.values.as_ref(),
         law.correlation(),
         (sample.noise(ratio, law.sill), ratio),
-        kriging.trend,
+        (kriging.trend, None),
         kriging.nugget_role,
     )
 }

@@ -26,16 +26,17 @@ impl Residuals {
         let power = readings.power();
         let link = if power.iter().any(|x| *x == 0.0) { readings.link() } else { Link::LOG };
         let floor = quiet_offset(power.iter().copied());
+        let (expected, spread) = prediction.reading();
         for (i, &sensor) in sensors.iter().enumerate() {
             for band in 0..readings.bands() {
                 let reading = power[[sensor, band]];
                 if reading.is_nan() {
                     continue;
                 }
-                let predicted = prediction.power[[i, band]].max(floor);
+                let predicted = expected[[i, band]].max(floor);
                 let error = DB_PER_LN * (link.apply(predicted) - link.apply(reading));
                 self.entries.push((sensor, band, error));
-                if let Some(spread) = &prediction.reading_spread_db {
+                if let Some(spread) = spread {
                     self.covered.1 += 1;
                     self.covered.0 += usize::from(error.abs() <= NINETY * spread[[i, band]]);
                 }

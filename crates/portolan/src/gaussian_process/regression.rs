@@ -19,6 +19,14 @@ pub enum NuggetRole {
     Field,
 }
 
+/// What is known of a band's level before its readings: its mean, and its variance in units of the
+/// sill.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Level {
+    pub mean: f64,
+    pub variance: f64,
+}
+
 /// Readings from which a quantile is taken rather than a mean.
 const LEAST_QUANTILE: usize = 20;
 
@@ -59,7 +67,7 @@ impl<P: Point> Regression<P> {
         values: MatRef<'_, f64>,
         correlation: Correlation,
         (noise, ratio): (Vec<f64>, f64),
-        trend: Trend,
+        (trend, level): (Trend, Option<Level>),
         role: NuggetRole,
     ) -> Result<Self, EstimateError> {
         let frame = TrendFrame::new(trend, &sites);
@@ -84,14 +92,17 @@ impl<P: Point> Regression<P> {
         cholesky.half_solve(half_trend.as_mut());
         let mut half_values = values.to_owned();
         cholesky.half_solve(half_values.as_mut());
-        let gram = Cholesky::new(product(half_trend.transpose(), half_trend.as_ref()).as_ref())
-            .ok_or_else(|| {
-                EstimateError::Numerical(
-                    "the sensors cannot carry the trend (all on a line?): use trend=constant"
-                        .into(),
-                )
-            })?;
+        let mut gram = product(half_trend.transpose(), half_trend.as_ref());
         let mut beta = product(half_trend.transpose(), half_values.as_ref());
+        if let Some(Level { mean, variance }) = level {
+            gram[(0, 0)] += 1.0 / variance;
+            (0..beta.ncols()).for_each(|band| beta[(0, band)] += mean / variance);
+        }
+        let gram = Cholesky::new(gram.as_ref()).ok_or_else(|| {
+            EstimateError::Numerical(
+                "the sensors cannot carry the trend (all on a line?): use trend=constant".into(),
+            )
+        })?;
         gram.half_solve(beta.as_mut());
         gram.other_half_solve(beta.as_mut());
         add_product(half_values.as_mut(), half_trend.as_ref(), beta.as_ref(), -1.0);
@@ -111,6 +122,12 @@ impl<P: Point> Regression<P> {
             beta,
             innovations,
         })
+    }
+
+    /// Every band's constant, and the variance of each in units of the sill.
+    pub fn levels(&self) -> (Vec<f64>, f64) {
+        let inverse = self.gram.inverse();
+        ((0..self.beta.ncols()).map(|band| self.beta[(0, band)]).collect(), inverse[(0, 0)])
     }
 
     /// Sensors less trend terms.
@@ -204,7 +221,7 @@ mod tests {
         let noise = (vec![nugget / sill; sites.len()], nugget / sill);
         let role = NuggetRole::Field;
         let regression =
-            Regression::new(sites, y, correlation, noise, Trend::Constant, role).unwrap();
+            Regression::new(sites, y, correlation, noise, (Trend::Constant, None), role).unwrap();
         let side = (get("predicted").len() as f64).sqrt() as usize;
         let got = regression.predict(&Grid::new(side, side, 1.0).unwrap().sites());
         for (i, (mean, variance)) in get("predicted").iter().zip(get("variance")).enumerate() {
@@ -224,7 +241,8 @@ mod tests {
         let y = MatRef::from_column_major_slice(&values, values.len(), 1);
         let (trend, role) = (Trend::Quadratic, NuggetRole::Noise);
         let noise = (vec![0.1; sites.len()], 0.1);
-        let regression = Regression::new(sites, y, correlation, noise, trend, role).unwrap();
+        let regression =
+            Regression::new(sites, y, correlation, noise, (trend, None), role).unwrap();
         let got = regression.predict(&at);
         for (i, site) in at.iter().enumerate() {
             assert!((got.mean[(i, 0)] - surface(site)).abs() < 1e-8);
@@ -242,7 +260,7 @@ mod tests {
             let y = Mat::from_fn(kept.len(), 1, |i, _| values[kept[i]]);
             let noise = (vec![0.2; kept.len()], 0.2);
             let (trend, role) = (Trend::Linear, NuggetRole::Noise);
-            Regression::new(sites, y.as_ref(), correlation, noise, trend, role).unwrap()
+            Regression::new(sites, y.as_ref(), correlation, noise, (trend, None), role).unwrap()
         };
         let all: Vec<usize> = (0..12).collect();
         let y = MatRef::from_column_major_slice(&values, 12, 1);
@@ -263,7 +281,7 @@ mod tests {
         let mean = |first: f64| {
             let noise = (vec![first, 1.0], 1.0);
             let (trend, role) = (Trend::Constant, NuggetRole::Noise);
-            Regression::new(sites.clone(), y, correlation, noise, trend, role)
+            Regression::new(sites.clone(), y, correlation, noise, (trend, None), role)
                 .unwrap()
                 .predict(&[Site::new(1.0, 0.0)])
                 .mean[(0, 0)]

@@ -95,7 +95,7 @@ impl Bin {
 }
 
 /// exp(x^2) erfc(x) for x >= 0.
-fn erfcx(x: f64) -> f64 {
+pub(crate) fn erfcx(x: f64) -> f64 {
     if x < 10.0 {
         return (x * x).exp() * libm::erfc(x);
     }

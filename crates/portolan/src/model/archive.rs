@@ -40,6 +40,21 @@ impl Archive {
         self.entries.insert(name.into(), stored);
     }
 
+    /// All arrays of another archive, their names behind a prefix.
+    pub(crate) fn put_all(&mut self, prefix: &str, other: &Archive) {
+        for (name, stored) in other.entries() {
+            self.put(format!("{prefix}{name}"), stored.clone());
+        }
+    }
+
+    /// The arrays whose names begin with a prefix, without it.
+    pub(crate) fn inside(&self, prefix: &str) -> Archive {
+        let own = self.entries.iter().filter_map(|(name, stored)| {
+            Some((name.strip_prefix(prefix)?.to_string(), stored.clone()))
+        });
+        Archive::new(own)
+    }
+
     pub(crate) fn put_text(&mut self, name: &str, texts: impl IntoIterator<Item = String>) {
         self.put(name, Stored::Text(texts.into_iter().collect()));
     }
@@ -123,6 +138,22 @@ impl Archive {
             true => Ok(values),
             false => Err(damaged(name, "holds a number that is not finite")),
         }
+    }
+
+    /// Two numbers, the second of them positive, where they were written; older models have none.
+    pub(crate) fn pair(&self, name: &str) -> Result<Option<(f64, f64)>, InputError> {
+        if !self.has(name) {
+            return Ok(None);
+        }
+        match self.finite(name)?[..] {
+            [] => Ok(None),
+            [first, second] if second > 0.0 => Ok(Some((first, second))),
+            _ => Err(damaged(name, "is not two numbers")),
+        }
+    }
+
+    pub(crate) fn put_pair(&mut self, name: &str, pair: Option<(f64, f64)>) {
+        self.put_vector(name, &pair.map(|(a, b)| vec![a, b]).unwrap_or_default());
     }
 
     pub(crate) fn number(&self, name: &str) -> Result<f64, InputError> {

@@ -86,9 +86,7 @@ impl Model {
         save_emitters(&self.emitters, &mut archive);
         let mut own = Archive::default();
         self.predictor.save(&mut own);
-        for (name, stored) in own.entries() {
-            archive.put(format!("fit_{name}"), stored.clone());
-        }
+        archive.put_all("fit_", &own);
         archive
     }
 
@@ -164,6 +162,9 @@ impl Report {
         let errors: Vec<f64> =
             self.candidates.iter().map(|c| c.rmse_db.unwrap_or(f64::NAN)).collect();
         archive.put_vector("candidates_rmse_db", &errors);
+        let weights: Vec<f64> =
+            self.candidates.iter().map(|c| c.weight.unwrap_or(f64::NAN)).collect();
+        archive.put_vector("candidates_weight", &weights);
         archive.put_whole("iterations", [self.iterations]);
         archive.put_number("loss", self.loss.unwrap_or(f64::NAN));
         archive.put_text("fitted", self.fitted.iter().map(|(name, _)| name.clone()));
@@ -174,15 +175,23 @@ impl Report {
 
     fn load(archive: &Archive) -> Result<Self, InputError> {
         let known = |value: f64| Some(value).filter(|v| !v.is_nan());
-        let errors = archive.vector("candidates_rmse_db")?.into_iter();
-        let candidates = archive.text("candidates")?.iter().cloned().zip(errors);
+        let errors = archive.vector("candidates_rmse_db")?;
+        let weights = match archive.has("candidates_weight") {
+            true => archive.vector("candidates_weight")?,
+            false => vec![f64::NAN; errors.len()],
+        };
+        let candidates = archive.text("candidates")?.iter().cloned().zip(errors).zip(weights);
         let fitted = archive.text("fitted")?.iter().cloned().zip(archive.vector("fitted_values")?);
         let chosen = archive.has("chosen").then(|| archive.word("chosen")).transpose()?;
         Ok(Self {
             method: archive.word("method")?.to_string(),
             chosen: chosen.map(str::to_string),
             candidates: candidates
-                .map(|(method, rmse_db)| Candidate { method, rmse_db: known(rmse_db) })
+                .map(|((method, rmse_db), weight)| Candidate {
+                    method,
+                    rmse_db: known(rmse_db),
+                    weight: known(weight),
+                })
                 .collect(),
             iterations: archive.count("iterations")?,
             loss: known(archive.number("loss")?),

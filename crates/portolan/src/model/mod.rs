@@ -61,6 +61,12 @@ pub(crate) trait Predictor: Send + Sync {
         Ok(None)
     }
 
+    /// Power at some sensors (those x bands) as the others predict it with the law of all, where that
+    /// is to be had without fitting again.
+    fn predict_without(&self, _left_out: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
+        Ok(None)
+    }
+
     fn save(&self, archive: &mut Archive);
 }
 
@@ -101,6 +107,10 @@ pub struct Model {
 
 impl Model {
     pub(crate) fn new(readings: &Readings, predictor: impl Predictor + 'static) -> Self {
+        Self::boxed(readings, Box::new(predictor))
+    }
+
+    fn boxed(readings: &Readings, predictor: Box<dyn Predictor>) -> Self {
         let loudest =
             readings.power().iter().copied().filter(|x| x.is_finite()).fold(0.0, f64::max);
         Self {
@@ -114,7 +124,7 @@ impl Model {
             loudest,
             report: Report::default(),
             emitters: Vec::new(),
-            predictor: Box::new(predictor),
+            predictor,
         }
     }
 
@@ -341,6 +351,20 @@ impl Model {
     /// ```
     pub fn leave_one_out(&self) -> Result<Option<Array2<f64>>, EstimateError> {
         self.predictor.leave_one_out(&self.sites)
+    }
+
+    /// What predicts.
+    pub(crate) fn into_predictor(self) -> Box<dyn Predictor> {
+        self.predictor
+    }
+
+    /// Power at places as the sensors elsewhere than `left_out` predict it with the law of all, where
+    /// that is to be had without fitting again.
+    pub(crate) fn predict_without(
+        &self,
+        left_out: &[Site],
+    ) -> Result<Option<Array2<f64>>, EstimateError> {
+        self.predictor.predict_without(left_out)
     }
 
     /// The same model with the name of the method that was asked for in its report.

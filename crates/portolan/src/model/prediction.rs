@@ -2,6 +2,9 @@
 
 use ndarray::Array2;
 
+use crate::gaussian_process::Hearing;
+use crate::link::DB_PER_LN;
+
 /// Power and spread at places, places x bands.
 ///
 /// ```
@@ -26,12 +29,18 @@ pub struct Prediction {
     /// Standard deviation of the field in dB, where the method knows it.
     pub spread_db: Option<Array2<f64>>,
     /// Standard deviation in dB of a reading taken there: the field's and the reading's own noise.
+    /// Where receivers may hear nothing, that of what they report when they do.
     pub reading_spread_db: Option<Array2<f64>>,
+    /// Chance that a receiver hears the band there, where readings said what was not heard.
+    pub chance_heard: Option<Array2<f64>>,
+    /// Linear power that a receiver reports on average where it hears the band: more than the field
+    /// where hearing is rare.
+    pub heard: Option<Array2<f64>>,
 }
 
 impl Prediction {
     pub(crate) fn of_power(power: Array2<f64>) -> Self {
-        Self { power, spread_db: None, reading_spread_db: None }
+        Self { power, spread_db: None, reading_spread_db: None, chance_heard: None, heard: None }
     }
 
     /// With the spread of the field, and of a reading where the noise per band is known.
@@ -44,6 +53,32 @@ impl Prediction {
         for (mut column, noise) in reading.columns_mut().into_iter().zip(noise_db) {
             column.mapv_inplace(|s| s.hypot(*noise));
         }
-        Self { power, spread_db: Some(spread_db), reading_spread_db: Some(reading) }
+        Self {
+            spread_db: Some(spread_db),
+            reading_spread_db: Some(reading),
+            ..Self::of_power(power)
+        }
+    }
+
+    /// With what receivers hear of it.
+    pub(crate) fn with_hearing(mut self, hearing: Option<&Hearing>) -> Self {
+        if let (Some(hearing), Some(spread)) = (hearing, &self.reading_spread_db) {
+            let at = |of: &dyn Fn(f64, f64) -> f64| {
+                Array2::from_shape_fn(self.power.dim(), |at| {
+                    of(self.power[at].max(f64::MIN_POSITIVE).ln(), (spread[at] / DB_PER_LN).powi(2))
+                })
+            };
+            self.chance_heard = Some(at(&|mean, variance| hearing.heard(mean, variance).0));
+            self.heard = Some(at(&|mean, variance| hearing.heard(mean, variance).1.exp()));
+            let spread = at(&|mean, variance| DB_PER_LN * hearing.heard_deviation(mean, variance));
+            self.reading_spread_db = Some(spread);
+        }
+        self
+    }
+
+    /// What a reading taken at the places is expected to say, and its spread: a report where
+    /// receivers may hear nothing, else the field.
+    pub fn reading(&self) -> (&Array2<f64>, Option<&Array2<f64>>) {
+        (self.heard.as_ref().unwrap_or(&self.power), self.reading_spread_db.as_ref())
     }
 }

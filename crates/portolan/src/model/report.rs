@@ -30,6 +30,8 @@ pub struct Candidate {
     pub method: String,
     /// Root mean square error at held-out sensors in dB; None where it failed or was not judged.
     pub rmse_db: Option<f64>,
+    /// Its share of the prediction, where methods were combined.
+    pub weight: Option<f64>,
 }
 
 impl Report {

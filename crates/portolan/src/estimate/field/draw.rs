@@ -9,7 +9,7 @@ use faer::Mat;
 use ndarray::Array2;
 use rayon::prelude::*;
 
-use super::law::{Covariates, Law, PathLoss, Shadow, mean_trend};
+use super::law::{Covariates, Law, Mast, PathLoss, Shadow, mean_trend};
 use crate::error::EstimateError;
 use crate::estimate::interpolated::COARSE;
 use crate::gaussian_process::{Correlation, Neighbourhood, Neighbours};
@@ -33,19 +33,29 @@ pub(crate) struct EmitterField {
     pub places: Vec<Site>,
     pub weights: Vec<f64>,
     pub trends: Vec<PathLoss>,
+    /// Known transmitters, which stand for the only place then.
+    pub masts: Vec<Mast>,
     /// Pseudo-data at the sensors and their noise variances.
     pub values: Vec<f64>,
     pub noise: Vec<f64>,
 }
 
 impl EmitterField {
+    /// Losses from the places to other places, those x places.
+    pub fn losses(&self, at: &[Site]) -> Mat<f64> {
+        match self.masts.is_empty() {
+            true => self.law.losses(&self.places, at),
+            false => self.law.losses_from(&self.masts, at),
+        }
+    }
+
     fn mean_trend(&self, losses: &Mat<f64>) -> Vec<f64> {
         mean_trend(&self.weights, &self.trends, losses)
     }
 
     /// K^-1 of (values - trend, 1, losses) over some sensors.
     fn weigh(&self, sites: &[Site], values: &[f64], cholesky: &Cholesky) -> Mat<f64> {
-        let losses = self.law.losses(&self.places, sites);
+        let losses = self.losses(sites);
         let trend = self.mean_trend(&losses);
         let mut weights = Mat::from_fn(sites.len(), 2 + losses.ncols(), |i, j| match j {
             0 => values[i] - trend[i],
@@ -178,7 +188,7 @@ impl EmitterKriging {
 impl EmitterField {
     /// The trend's basis at some sensors: a level, and the loss averaged over places.
     fn basis(&self, sites: &[Site]) -> Mat<f64> {
-        let losses = self.law.losses(&self.places, sites);
+        let losses = self.losses(sites);
         Mat::from_fn(sites.len(), 2, |i, j| match j {
             0 => 1.0,
             _ => -self.weights.iter().enumerate().map(|(k, w)| w * losses[(i, k)]).sum::<f64>(),
@@ -240,7 +250,7 @@ impl<'a> Patch<'a> {
         let pick = |all: &[f64]| self.near.iter().map(|&n| all[n]).collect::<Vec<f64>>();
         let noise = pick(&emitter.noise);
         let local = Covariates::new(&crosses.within, sill, &noise).ok_or_else(singular)?;
-        let losses = emitter.law.losses(&emitter.places, self.at);
+        let losses = emitter.losses(self.at);
         let trend = emitter.mean_trend(&losses);
         // Columns: shadowing, then what the sensors say of the level and of every place's loss.
         let said = match (whole, &crosses.all) {

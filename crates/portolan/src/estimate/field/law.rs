@@ -38,6 +38,35 @@ impl Law {
     }
 }
 
+/// One of the transmitters of a band that are known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Mast {
+    pub at: Site,
+    /// Above the receivers.
+    pub height_m: f64,
+    /// Its power beside the others'.
+    pub share: f64,
+}
+
+/// The exponent by which the powers of several masts are summed before one is fitted.
+const SUMMED: f64 = 2.0;
+
+impl Law {
+    /// Losses from all masts together to some places: as from one transmitter at a distance of its
+    /// own from each.
+    pub fn losses_from(&self, masts: &[Mast], at: &[Site]) -> Mat<f64> {
+        let square = self.reference_m * self.reference_m;
+        let loss = |place: Site| {
+            let part = |mast: &Mast| {
+                let far = mast.at.squared_m2(place) + mast.height_m * mast.height_m;
+                mast.share * (far / square).max(1.0).powf(-0.5 * SUMMED)
+            };
+            -masts.iter().map(part).sum::<f64>().ln() / SUMMED
+        };
+        Mat::from_fn(at.len(), 1, |i, _| loss(at[i]))
+    }
+}
+
 /// Shadowing: sill in squared units of ln power.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shadow {

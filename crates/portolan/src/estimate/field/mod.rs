@@ -1,6 +1,7 @@
 //! Our own estimator: every emitter's log SLF is a path-loss trend plus a Gaussian process, fitted
 //! blindly together with PSDs, places, exponents, shadowing and noise.
 
+pub(super) mod alone;
 pub(super) mod area;
 pub(super) mod draw;
 mod fit;
@@ -19,7 +20,6 @@ use ndarray::{Array2, Axis};
 use super::bands::{Domain, OFFSET};
 use super::emitters::{completed, start_factors};
 use super::interpolated::local_note;
-use super::kriging::Kriging;
 use super::{Context, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::link::{DB_PER_LN, Link};
@@ -157,7 +157,7 @@ impl Method for Field {
         let rest = progress.part(0.4..1.0);
         let mut model = match structure {
             Structure::Emitters(emitters) => self.emitters(readings, emitters, context, &rest)?,
-            Structure::Bands => Kriging::default().fit(readings, context, &rest)?,
+            Structure::Bands => alone::fit(readings, context, &rest)?,
         };
         model.report_mut().notes.extend(note);
         Ok(model)
@@ -363,6 +363,7 @@ fn kriging(fit: &FieldFit<'_>, neighbours: Option<usize>) -> Result<EmitterKrigi
             places: e.places.at.clone(),
             weights: e.posterior.weights.clone(),
             trends: e.posterior.trends.clone(),
+            masts: Vec::new(),
             values: e.pseudo.values.clone(),
             noise: e.pseudo.noise.clone(),
         })

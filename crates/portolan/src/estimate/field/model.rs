@@ -3,7 +3,7 @@
 use ndarray::{Array2, Array3};
 
 use super::draw::{EmitterField, EmitterKriging, Fields};
-use super::law::{Law, PathLoss, Shadow};
+use super::law::{Law, Mast, PathLoss, Shadow};
 use crate::error::EstimateError;
 use crate::grid::Grid;
 use crate::link::DB_PER_LN;
@@ -74,7 +74,7 @@ impl EmitterFields {
             return Err(damaged("psd", "does not fit the others").into());
         }
         let fields = (0..emitters)
-            .map(|r| load_field(archive, r, sensors.len()))
+            .map(|r| load_field(archive, &r.to_string(), sensors.len()))
             .collect::<Result<_, _>>()?;
         let neighbours = archive.whole("neighbours")?.first().copied();
         let widening = archive.number("widening")?;
@@ -83,7 +83,12 @@ impl EmitterFields {
     }
 }
 
-fn load_field(archive: &Archive, r: usize, sensors: usize) -> Result<EmitterField, EstimateError> {
+/// The field of that name, over so many sensors.
+pub(super) fn load_field(
+    archive: &Archive,
+    r: &str,
+    sensors: usize,
+) -> Result<EmitterField, EstimateError> {
     let law_name = format!("law_{r}");
     let law = archive.finite(&law_name)?;
     let &[reference_m, exponent, exponent_sd, level, level_sd, decorrelation_m, sill] = &law[..]
@@ -107,6 +112,7 @@ fn load_field(archive: &Archive, r: usize, sensors: usize) -> Result<EmitterFiel
                 log_evidence: 0.0,
             })
             .collect(),
+        masts: load_masts(archive, &format!("masts_{r}"))?,
         values: archive.finite(&format!("values_{r}"))?,
         noise: archive.finite(&format!("noise_{r}"))?,
     };
@@ -115,9 +121,43 @@ fn load_field(archive: &Archive, r: usize, sensors: usize) -> Result<EmitterFiel
         && field.trends.len() == places
         && field.values.len() == sensors
         && field.noise.len() == sensors
+        && field.masts.iter().all(|m| m.at.is_finite() && m.height_m.is_finite() && m.share > 0.0)
+        && (field.masts.is_empty() || places == 1)
         && decorrelation_m > 0.0
         && sill >= 0.0;
     if fits { Ok(field) } else { Err(damaged(&law_name, "does not fit the others").into()) }
+}
+
+/// Known transmitters; older models have none.
+fn load_masts(archive: &Archive, name: &str) -> Result<Vec<Mast>, EstimateError> {
+    if !archive.has(name) {
+        return Ok(Vec::new());
+    }
+    let matrix = archive.matrix(name)?;
+    let rows = matrix.rows().into_iter().filter(|row| row.len() == 4);
+    Ok(rows.map(|m| Mast { at: Site::new(m[0], m[1]), height_m: m[2], share: m[3] }).collect())
+}
+
+/// Writes a field under a name.
+pub(super) fn save_field(archive: &mut Archive, r: &str, field: &EmitterField) {
+    let Law { reference_m, exponent, exponent_sd, level, level_sd } = field.law;
+    let Shadow { decorrelation_m, sill } = field.shadow;
+    let law = [reference_m, exponent, exponent_sd, level, level_sd, decorrelation_m, sill];
+    archive.put_vector(&format!("law_{r}"), &law);
+    archive.put_sites(&format!("places_{r}"), &field.places);
+    archive.put_vector(&format!("weights_{r}"), &field.weights);
+    let trends = Array2::from_shape_fn((field.trends.len(), 5), |(j, k)| {
+        let t = &field.trends[j];
+        [t.level, t.exponent, t.covariance[0], t.covariance[1], t.covariance[2]][k]
+    });
+    archive.put_matrix(&format!("trends_{r}"), &trends);
+    let masts = Array2::from_shape_fn((field.masts.len(), 4), |(j, k)| {
+        let m = &field.masts[j];
+        [m.at.x_m, m.at.y_m, m.height_m, m.share][k]
+    });
+    archive.put_matrix(&format!("masts_{r}"), &masts);
+    archive.put_vector(&format!("values_{r}"), &field.values);
+    archive.put_vector(&format!("noise_{r}"), &field.noise);
 }
 
 impl Predictor for EmitterFields {
@@ -183,19 +223,7 @@ impl Predictor for EmitterFields {
         archive.put_number("widening", self.widening);
         archive.put_whole("neighbours", self.kriging.neighbours);
         for (r, field) in self.kriging.emitters.iter().enumerate() {
-            let Law { reference_m, exponent, exponent_sd, level, level_sd } = field.law;
-            let Shadow { decorrelation_m, sill } = field.shadow;
-            let law = [reference_m, exponent, exponent_sd, level, level_sd, decorrelation_m, sill];
-            archive.put_vector(&format!("law_{r}"), &law);
-            archive.put_sites(&format!("places_{r}"), &field.places);
-            archive.put_vector(&format!("weights_{r}"), &field.weights);
-            let trends = Array2::from_shape_fn((field.trends.len(), 5), |(j, k)| {
-                let t = &field.trends[j];
-                [t.level, t.exponent, t.covariance[0], t.covariance[1], t.covariance[2]][k]
-            });
-            archive.put_matrix(&format!("trends_{r}"), &trends);
-            archive.put_vector(&format!("values_{r}"), &field.values);
-            archive.put_vector(&format!("noise_{r}"), &field.noise);
+            save_field(archive, &r.to_string(), field);
         }
     }
 }

@@ -6,6 +6,7 @@
 //! (a paired comparison). Then some sensors are held out, and emitters must predict them better
 //! than kriging every band alone.
 
+use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -17,6 +18,7 @@ use crate::estimate::emitters::{number_of_emitters, shown};
 use crate::estimate::folds::spread_folds;
 use crate::estimate::held_out::{Judge, Losses, gain};
 use crate::estimate::{Context, Emitters, Kriging, Method};
+use crate::link::DB_PER_LN;
 use crate::progress::Progress;
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
@@ -39,6 +41,12 @@ const ROUNDS: usize = 6;
 const WORTH: f64 = 2.0;
 /// Numbers of emitters without a gain after which the search ends.
 const PATIENCE: usize = 3;
+/// Sensors of a first look, the emitters it takes, and by how many standard errors and by which
+/// factor bands alone must be better to end the search there.
+const GLANCED: usize = 96;
+const MANY: usize = 8;
+const CLEAR: f64 = 4.0;
+const CLEARLY: f64 = 1.3;
 /// What the readings are made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::estimate) enum Structure {
@@ -55,6 +63,19 @@ impl Field {
         context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<(Structure, Option<String>), EstimateError> {
+        if readings.not_heard().is_some() && context.start.is_none() {
+            let note = "every band was fitted alone: some of them were not heard everywhere";
+            return Ok((Structure::Bands, Some(note.into())));
+        }
+        if !context.transmitters.is_empty() {
+            return Ok((Structure::Bands, None));
+        }
+        if !told(readings, context)
+            && readings.bands() > 1
+            && let Some(note) = self.share_nothing(readings, context, progress)?
+        {
+            return Ok((Structure::Bands, Some(note)));
+        }
         let emitters = self.number(readings, context, progress)?;
         let factored = Structure::Emitters(emitters);
         let sure = || match readings.values() {
@@ -70,17 +91,20 @@ impl Field {
         if told(readings, context) || readings.bands() == 1 || sure() {
             return Ok((factored, None));
         }
-        let some = some_of(readings);
+        let some = some_of(readings, JUDGED);
         let folds = spread_folds(some.sites(), SENSOR_PARTS);
         let turns: Vec<SensorTurn> =
             folds[..SENSOR_TURNS].iter().filter_map(|fold| SensorTurn::new(&some, fold)).collect();
         if turns.is_empty() {
-            return Ok((factored, None));
+            let note = "every band was fitted alone: too few readings to tell emitters apart";
+            return Ok((Structure::Bands, Some(note.into())));
         }
         let together = all(&turns, |turn| self.predicted(turn, emitters, context, progress))?;
         let alone = all(&turns, |turn| kriged(turn, context, progress))?;
-        let (structure, verdict) = match together.gain(&alone) > WORTH {
-            true => (Structure::Bands, "every band was kriged alone"),
+        let gain = together.gain(&alone);
+        let worse = gain > 0.0 && together.rmse_db() > CLEARLY * alone.rmse_db();
+        let (structure, verdict) = match gain > WORTH || worse {
+            true => (Structure::Bands, "every band was fitted alone"),
             false => (factored, "the bands were factorised"),
         };
         let note = format!(
@@ -90,6 +114,46 @@ impl Field {
             alone.rmse_db()
         );
         Ok((structure, Some(note)))
+    }
+
+    /// Whether even many emitters say clearly less of held-out entries than each band says for
+    /// itself: what is to be said about it. A quick look at some sensors, before any counting.
+    fn share_nothing(
+        &self,
+        readings: &Readings,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<Option<String>, EstimateError> {
+        let Values::Power(power) = readings.values() else { return Ok(None) };
+        if count_exact(power).is_some() {
+            return Ok(None);
+        }
+        let some = some_of(readings, GLANCED);
+        let Some(turn) = EntryTurn::new(&some, 0, context.seed) else { return Ok(None) };
+        let many = MANY.min(some.bands() / 2).min(some.sensors() / 4).max(1);
+        let quiet = progress.quiet();
+        let targets = Reported::new(&turn.kept);
+        let mut fit = self.begin(&turn.kept, &targets, many, context)?;
+        fit.iterate(ROUNDS, &quiet)?;
+        let together = fit.logs.mapv(f64::exp).dot(&fit.psd);
+        let kriging = Kriging::default().fit(&turn.kept, context, &quiet)?;
+        let alone = kriging.predict(turn.kept.sites(), &quiet)?.power;
+        let read = some.power();
+        let link = some.floored_link();
+        let squares = |model: &Array2<f64>| -> Vec<f64> {
+            let off = |at: &(usize, usize)| link.apply(model[*at]) - link.apply(read[*at]);
+            turn.held.iter().map(|at| off(at).powi(2)).collect()
+        };
+        let rmse = |s: &[f64]| DB_PER_LN * (s.iter().sum::<f64>() / s.len() as f64).sqrt();
+        let (together, alone) = (squares(&together), squares(&alone));
+        let (first, second) = (rmse(&together), rmse(&alone));
+        let clear = gain(&together, &alone) > CLEAR && first > CLEARLY * second;
+        Ok(clear.then(|| {
+            format!(
+                "every band was fitted alone: held-out readings are missed by {first:.2} dB with \
+                 {many} emitter(s), by {second:.2} dB band by band"
+            )
+        }))
     }
 
     /// The number of emitters asked for, or fewer where readings without noise show it, or found.
@@ -110,7 +174,7 @@ impl Field {
             },
             Values::Levels { .. } => TURNS.1,
         };
-        let some = some_of(readings);
+        let some = some_of(readings, JUDGED);
         let turns: Vec<EntryTurn> =
             (0..turns).filter_map(|turn| EntryTurn::new(&some, turn, context.seed)).collect();
         if turns.is_empty() {
@@ -179,10 +243,10 @@ fn told(readings: &Readings, context: &Context<'_>) -> bool {
     asked || readings.sensors() < FEWEST
 }
 
-/// At most `JUDGED` of the sensors, evenly spread over their order.
-fn some_of(readings: &Readings) -> Readings {
+/// At most so many of the sensors, evenly spread over their order.
+fn some_of(readings: &Readings, most: usize) -> Readings {
     let sensors = readings.sensors();
-    let judged = JUDGED.min(sensors);
+    let judged = most.min(sensors);
     let some: Vec<usize> = (0..judged).map(|i| i * sensors / judged).collect();
     // A band that only the others read keeps all of them.
     readings.subset(&some).unwrap_or_else(|_| readings.clone())

@@ -1,6 +1,6 @@
 //! A kriged survey: readings and a covariance, predicted from all sensors or from the nearest.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ndarray::Array2;
@@ -11,8 +11,8 @@ use super::super::interpolated::COARSE;
 use super::super::thin_plate::MOST_TOGETHER;
 use crate::error::EstimateError;
 use crate::gaussian_process::{
-    Covariance, Family, Kriged, MOST_SENSORS, Neighbourhood, Neighbours, NuggetRole, Regression,
-    Sample, Square, Trend, clustered,
+    Covariance, Family, Hearing, Kriged, Level, MOST_SENSORS, Neighbourhood, Neighbours,
+    NuggetRole, Regression, Sample, Square, Trend, clustered,
 };
 use crate::link::DB_PER_LN;
 use crate::model::{Archive, Prediction, Predictor, damaged};
@@ -28,6 +28,11 @@ const LOCAL: (usize, f64) = (64, 0.6);
 const MOST_ENTRIES: usize = 1 << 25;
 /// Sensors that the whole survey's sill counts for beside those of a neighbourhood.
 const SHRINKAGE: f64 = 16.0;
+/// A band of fewer sensors than this draws the levels of all bands together, of so many bands at
+/// least; rounds in which their mean and variance are found.
+const FEW: usize = 60;
+const LEAST_BANDS: usize = 4;
+const LEVEL_ROUNDS: usize = 12;
 /// Most places that are predicted at once.
 const BLOCK: usize = 256;
 /// Blocks that are predicted before any is scattered.
@@ -40,6 +45,10 @@ pub(in crate::estimate) struct Recipe {
     pub role: NuggetRole,
     pub neighbours: Option<usize>,
     pub sill_fixed: bool,
+    /// Mean and variance of the bands' levels, where they are drawn together.
+    pub levels: Option<(f64, f64)>,
+    /// Where some entries were not heard.
+    pub hearing: Option<Hearing>,
 }
 
 impl Recipe {
@@ -118,9 +127,51 @@ impl KrigedBands {
     ) -> Result<Self, EstimateError> {
         let mut fitted = Self { recipe, covariance, data, groups: Vec::new() };
         let together = together(fitted.data.groups.iter().map(|g| g.sites.len()));
+        if fitted.recipe.levels.is_none() && fitted.draws_together() {
+            fitted.recipe.levels = fitted.common_level()?;
+        }
         let reach = fitted.data.groups.par_iter().map(|g| fitted.reach(g, together));
         fitted.groups = reach.collect::<Result<_, _>>()?;
         Ok(fitted)
+    }
+
+    /// A band with a handful of readings should not have a level of its own. What reproduces the
+    /// readings, or has a trend, is left as it is known.
+    fn draws_together(&self) -> bool {
+        let few = |g: &Group| g.sites.len() < FEW;
+        self.recipe.trend == Trend::Constant
+            && self.recipe.role == NuggetRole::Noise
+            && self.data.groups.iter().any(few)
+    }
+
+    /// Mean and variance of the bands' levels: the likeliest, given what each band says of its own.
+    fn common_level(&self) -> Result<Option<(f64, f64)>, EstimateError> {
+        let mut known: Vec<(f64, f64)> = Vec::new();
+        for group in &self.data.groups {
+            let kept = clustered(&group.sites, MOST_SENSORS);
+            let (levels, variance) = self.regression(&group.part(&kept))?.levels();
+            known.extend(levels.into_iter().map(|level| (level, variance * self.covariance.sill)));
+        }
+        if known.len() < LEAST_BANDS {
+            return Ok(None);
+        }
+        let (mut mean, mut between) = (0.0, f64::INFINITY);
+        for _ in 0..LEVEL_ROUNDS {
+            let weight = |own: f64| if between.is_finite() { 1.0 / (between + own) } else { 1.0 };
+            let total: f64 = known.iter().map(|(_, own)| weight(*own)).sum();
+            mean = known.iter().map(|(level, own)| weight(*own) * level).sum::<f64>() / total;
+            // What levels vary by beyond what is not known of each (DerSimonian and Laird 1986, with
+            // weights found again until they agree).
+            let excess = |(level, own): &(f64, f64)| {
+                let w = weight(*own);
+                (w * w * ((level - mean).powi(2) - own), w * w)
+            };
+            let (sum, squares) =
+                known.iter().map(excess).fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
+            let bands = known.len() as f64;
+            between = (bands / (bands - 1.0) * sum / squares).max(1e-3 * self.covariance.sill);
+        }
+        Ok(Some((mean, between)))
     }
 
     fn ratio(&self) -> f64 {
@@ -129,12 +180,14 @@ impl KrigedBands {
 
     fn regression(&self, sample: &Sample) -> Result<Regression, EstimateError> {
         let ratio = self.ratio();
+        let sill = self.covariance.sill.max(f64::MIN_POSITIVE);
+        let level = self.recipe.levels.map(|(mean, v)| Level { mean, variance: v / sill });
         Regression::new(
             sample.sites.clone(),
             sample.values.as_ref(),
             self.covariance.correlation(),
             (sample.noise(ratio, self.covariance.sill), ratio),
-            self.recipe.trend,
+            (self.recipe.trend, level),
             self.recipe.role,
         )
     }
@@ -230,6 +283,8 @@ impl KrigedBands {
             role: archive.choice("nugget_role", &ROLES)?,
             neighbours: archive.whole("neighbours")?.first().copied(),
             sill_fixed: archive.count("sill_fixed")? == 1,
+            levels: archive.pair("levels")?,
+            hearing: archive.pair("hearing")?.map(|(floor, softness)| Hearing { floor, softness }),
         };
         Self::new(recipe, covariance, BandData::load(archive, bands)?)
     }
@@ -310,7 +365,8 @@ impl Predictor for KrigedBands {
         }
         let noise = self.noise();
         let noise: Vec<f64> = bands.iter().map(|&band| noise[band]).collect();
-        Ok(Prediction::with_spread(power, spread, &noise))
+        let hearing = self.recipe.hearing.as_ref();
+        Ok(Prediction::with_spread(power, spread, &noise).with_hearing(hearing))
     }
 
     fn noise_db(&self) -> Option<Vec<f64>> {
@@ -327,6 +383,35 @@ impl Predictor for KrigedBands {
         Ok(Some(self.data.scatter(sensors, &values)))
     }
 
+    fn predict_without(&self, left_out: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
+        let away: HashSet<[u64; 2]> = left_out.iter().map(|site| site.bits()).collect();
+        let bands: usize = self.data.groups.iter().map(|g| g.bands.len()).sum();
+        let mut power = Array2::from_elem((left_out.len(), bands), f64::NAN);
+        let parts: Vec<Option<Kriged>> = self
+            .data
+            .groups
+            .par_iter()
+            .map(|group| {
+                let kept: Vec<usize> = (0..group.sites.len())
+                    .filter(|&s| !away.contains(&group.sites[s].bits()))
+                    .collect();
+                match kept.is_empty() {
+                    true => Ok(None),
+                    false => Ok(Some(self.regression(&group.part(&kept))?.predict(left_out))),
+                }
+            })
+            .collect::<Result<_, EstimateError>>()?;
+        for (group, kriged) in self.data.groups.iter().zip(&parts) {
+            let Some(kriged) = kriged else { continue };
+            for (k, &band) in group.bands.iter().enumerate() {
+                for i in 0..left_out.len() {
+                    power[[i, band]] = self.data.power(kriged.mean[(i, k)]);
+                }
+            }
+        }
+        Ok(Some(power))
+    }
+
     fn save(&self, archive: &mut Archive) {
         archive.put_choice("covariance", &Family::NAMED, self.covariance.family);
         archive.put_choice("trend", &Trend::NAMED, self.recipe.trend);
@@ -336,6 +421,8 @@ impl Predictor for KrigedBands {
         archive.put_number("nugget", self.covariance.nugget);
         archive.put_whole("neighbours", self.recipe.neighbours);
         archive.put_whole("sill_fixed", [usize::from(self.recipe.sill_fixed)]);
+        archive.put_pair("levels", self.recipe.levels);
+        archive.put_pair("hearing", self.recipe.hearing.map(|h| (h.floor, h.softness)));
         self.data.save(archive);
     }
 }

@@ -1,0 +1,133 @@
+//! Several models as one: a weighted mean in dB, and a spread that holds what each is unsure of and
+//! how far they disagree.
+
+use ndarray::Array2;
+
+use crate::error::EstimateError;
+use crate::link::DB_PER_LN;
+use crate::model::{Archive, Prediction, Predictor, Room, damaged};
+use crate::progress::Progress;
+use crate::site::Site;
+
+pub(super) const KIND: &str = "combined";
+
+/// Weighted members; the weights sum to 1.
+pub(super) struct Combined {
+    members: Vec<(f64, Box<dyn Predictor>)>,
+}
+
+impl Combined {
+    pub fn new(members: Vec<(f64, Box<dyn Predictor>)>) -> Self {
+        Self { members }
+    }
+
+    pub fn load(archive: &Archive, bands: usize, room: Room) -> Result<Self, EstimateError> {
+        let weights = archive.finite("weights")?;
+        let kinds = archive.text("kinds")?;
+        let sum: f64 = weights.iter().sum();
+        let sound = weights.iter().all(|w| *w >= 0.0) && (sum - 1.0).abs() < 1e-9;
+        if weights.len() != kinds.len() || !sound || kinds.iter().any(|kind| kind == KIND) {
+            return Err(damaged("weights", "does not fit the members").into());
+        }
+        let members = weights.iter().zip(kinds).enumerate();
+        let members = members
+            .map(|(i, (weight, kind))| {
+                let own = archive.inside(&format!("member_{i}_"));
+                Ok((*weight, super::load(kind, &own, bands, room)?))
+            })
+            .collect::<Result<_, EstimateError>>()?;
+        Ok(Self { members })
+    }
+
+    /// Weighted mean of something that every member has.
+    fn mean(&self, of: impl Fn(usize) -> Option<Array2<f64>>) -> Option<Array2<f64>> {
+        let mut sum: Option<Array2<f64>> = None;
+        for (i, (weight, _)) in self.members.iter().enumerate() {
+            let own = of(i)? * *weight;
+            sum = Some(match sum {
+                Some(sum) => sum + own,
+                None => own,
+            });
+        }
+        sum
+    }
+}
+
+fn logs(power: &Array2<f64>) -> Array2<f64> {
+    power.mapv(|x| x.max(f64::MIN_POSITIVE).ln())
+}
+
+impl Predictor for Combined {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn predict(
+        &self,
+        at: &[Site],
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Prediction, EstimateError> {
+        let share = |i: usize| i as f64 / self.members.len() as f64;
+        let each = self
+            .members
+            .iter()
+            .enumerate()
+            .map(|(i, (_, member))| {
+                member.predict(at, bands, &progress.part(share(i)..share(i + 1)))
+            })
+            .collect::<Result<Vec<Prediction>, _>>()?;
+        // Mean in dB and mean of squares about it, of a value and its spread.
+        let both = |value: &dyn Fn(&Prediction) -> Option<Array2<f64>>,
+                    spread: &dyn Fn(&Prediction) -> Option<Array2<f64>>| {
+            let mean = self.mean(|i| value(&each[i]).map(|v| logs(&v)))?;
+            let square = self.mean(|i| {
+                let off = (logs(&value(&each[i])?) - &mean) * DB_PER_LN;
+                Some(spread(&each[i])?.mapv(|s| s * s) + off.mapv(|d| d * d))
+            });
+            Some((mean.mapv(f64::exp), square.map(|s| s.mapv(f64::sqrt))))
+        };
+        let (power, spread_db) = both(&|p| Some(p.power.clone()), &|p| p.spread_db.clone())
+            .ok_or_else(|| EstimateError::Numerical("a combination of nothing".into()))?;
+        let mut found = Prediction::of_power(power);
+        found.spread_db = spread_db;
+        let reading = both(&|p| Some(p.reading().0.clone()), &|p| p.reading_spread_db.clone());
+        if let Some((heard, spread)) = reading {
+            found.reading_spread_db = spread;
+            found.chance_heard = self.mean(|i| each[i].chance_heard.clone());
+            found.heard = found.chance_heard.is_some().then_some(heard);
+        }
+        Ok(found)
+    }
+
+    fn noise_db(&self) -> Option<Vec<f64>> {
+        let each: Option<Vec<Vec<f64>>> = self.members.iter().map(|(_, m)| m.noise_db()).collect();
+        let each = each?;
+        let bands = each.first().map_or(0, Vec::len);
+        let of = |band: usize| {
+            let squares = self.members.iter().zip(&each).map(|((w, _), n)| w * n[band].powi(2));
+            squares.sum::<f64>().sqrt()
+        };
+        Some((0..bands).map(of).collect())
+    }
+
+    fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
+        let each: Vec<Option<Array2<f64>>> = self
+            .members
+            .iter()
+            .map(|(_, member)| member.leave_one_out(sensors))
+            .collect::<Result<_, _>>()?;
+        Ok(self.mean(|i| each[i].as_ref().map(logs)).map(|mean| mean.mapv(f64::exp)))
+    }
+
+    fn save(&self, archive: &mut Archive) {
+        let weights: Vec<f64> = self.members.iter().map(|(weight, _)| *weight).collect();
+        archive.put_vector("weights", &weights);
+        archive.put_text("kinds", self.members.iter().map(|(_, m)| m.kind().to_string()));
+        for (i, (_, member)) in self.members.iter().enumerate() {
+            let mut own = Archive::default();
+            member.save(&mut own);
+            archive.put_all(&format!("member_{i}_"), &own);
+        }
+    }
+}

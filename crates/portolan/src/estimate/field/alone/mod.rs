@@ -1,0 +1,316 @@
+//! Bands that share nothing: every band is a field of its own. Two accounts of it are weighed band
+//! by band: a level with shadowing, as kriging has it, and path loss about one transmitter whose
+//! place is averaged over. All bands share the laws of both; levels are drawn to a common one, so
+//! that a band heard at a handful of places need not stand for itself.
+
+mod law;
+mod model;
+mod places;
+
+use std::collections::HashMap;
+
+use ndarray::Array2;
+use rayon::prelude::*;
+
+use super::draw::{EmitterField, EmitterKriging};
+use super::law::{Covariates, EmitterPlaces, EmitterPosterior};
+use crate::error::EstimateError;
+use crate::estimate::Context;
+use crate::gaussian_process::{BandSample, Correlation, Hearing, PooledLaw, Told, pooled_law};
+use crate::link::{DB_PER_LN, Link};
+use crate::model::{Model, ModelEmitter};
+use crate::progress::Progress;
+use crate::readings::Readings;
+use crate::site::Site;
+use law::Account;
+pub(in crate::estimate) use model::BandsAlone;
+use model::{Part, Side};
+
+pub(in crate::estimate) const KIND: &str = "field_bands";
+
+/// Entries of a band whose covariance is factorised as a whole, and the nearest that a place looks
+/// at beyond that.
+const TOGETHER: usize = 1500;
+const NEIGHBOURS: usize = 128;
+/// Entries that a trend is judged by, of more.
+const JUDGED: usize = 640;
+/// How far evidence is believed: readings are not quite what either account says.
+const TEMPER: f64 = 0.3;
+/// Places of a transmitter below this share of the evidence are left out.
+const LEAST_SHARE: f64 = 1e-4;
+
+/// Readings of every band, and the silence in it as readings.
+struct Survey {
+    samples: Vec<BandSample>,
+    /// Values and noise that silence adds, per band.
+    told: Vec<Told>,
+    link: Link,
+}
+
+impl Survey {
+    /// Sites, values and noise of a band under a nugget.
+    fn entries(&self, band: usize, nugget: f64) -> (Vec<Site>, Vec<f64>, Vec<f64>) {
+        let (sample, told) = (&self.samples[band], &self.told[band]);
+        let sites = sample.sites.iter().chain(&sample.silent).copied().collect();
+        let values = sample.values.iter().chain(&told.values).copied().collect();
+        let noise = sample.noise(nugget).into_iter().chain(told.noise.iter().copied()).collect();
+        (sites, values, noise)
+    }
+}
+
+/// What was not heard, as readings of a value and a noise of their own, and the law behind it.
+pub(in crate::estimate) struct Silence {
+    pub law: PooledLaw,
+    /// Sensors x bands, in ln power; NaN where there was a reading or nobody listened.
+    pub values: Array2<f64>,
+    /// Variances.
+    pub noise: Array2<f64>,
+}
+
+/// What silence says; None where there is none.
+pub(in crate::estimate) fn silence(
+    readings: &Readings,
+    progress: &Progress<'_>,
+) -> Result<Option<Silence>, EstimateError> {
+    let Some(not_heard) = readings.not_heard() else { return Ok(None) };
+    let (samples, _) = samples(readings);
+    let Some(law) = pooled_law(&samples, progress)? else { return Ok(None) };
+    if law.hearing.is_none() {
+        return Ok(None);
+    }
+    let told = samples.par_iter().map(|s| s.told(&law)).collect::<Result<Vec<_>, _>>()?;
+    let mut values = Array2::from_elem(not_heard.entries.dim(), f64::NAN);
+    let mut noise = Array2::zeros(values.dim());
+    for (band, told) in told.iter().enumerate() {
+        let silent = (0..readings.sensors()).filter(|&s| not_heard.entries[[s, band]]);
+        for ((sensor, value), variance) in silent.zip(&told.values).zip(&told.noise) {
+            values[[sensor, band]] = *value;
+            noise[[sensor, band]] = *variance;
+        }
+    }
+    Ok(Some(Silence { law, values, noise }))
+}
+
+/// The bands of some readings as the laws see them.
+pub(in crate::estimate) fn samples(readings: &Readings) -> (Vec<BandSample>, Link) {
+    let link = readings.link();
+    let power = readings.power();
+    let silent = readings.not_heard();
+    let samples = (0..readings.bands())
+        .map(|band| {
+            let mut sample = BandSample::default();
+            for (sensor, site) in readings.sites().iter().enumerate() {
+                let value = power[[sensor, band]];
+                if !value.is_nan() {
+                    sample.sites.push(*site);
+                    sample.values.push(link.apply(value));
+                    let repeats = readings.repeats().map_or(1.0, |r| r[[sensor, band]].max(1.0));
+                    sample.share.push(1.0 / repeats);
+                    let stated = readings.noise_db().map_or(0.0, |n| n[[sensor, band]]);
+                    sample.stated.push((stated / DB_PER_LN).powi(2));
+                } else if silent.is_some_and(|s| s.entries[[sensor, band]]) {
+                    sample.silent.push(*site);
+                }
+            }
+            sample
+        })
+        .collect();
+    (samples, link)
+}
+
+pub(in crate::estimate) fn fit(
+    readings: &Readings,
+    context: &Context<'_>,
+    progress: &Progress<'_>,
+) -> Result<Model, EstimateError> {
+    let (samples, link) = samples(readings);
+    let law = pooled_law(&samples, &progress.part(0.0..0.3))?;
+    let law = law.ok_or_else(|| EstimateError::Numerical("no band was read anywhere".into()))?;
+    let told = samples.par_iter().map(|s| s.told(&law)).collect::<Result<_, _>>()?;
+    let survey = Survey { samples, told, link };
+    let plain = Account::plain(&law, readings);
+    let known = context.transmitters;
+    let part = progress.part(0.3..0.6);
+    let about = Account::about_transmitters(&law, &survey, readings, known, &part)?;
+    let rest = progress.part(0.6..1.0);
+    let accounts = [plain, about];
+    let mut sides = Vec::new();
+    let mut evidence = Vec::new();
+    for (i, account) in accounts.iter().enumerate() {
+        let share = |i: usize| i as f64 / accounts.len() as f64;
+        let conditioned = condition(account, &survey, &rest.part(share(i)..share(i + 1)))?;
+        let (fields, own): (Vec<_>, Vec<f64>) = conditioned.into_iter().unzip();
+        sides.push((account.nugget, fields));
+        evidence.push(own);
+    }
+    let weights: Vec<f64> = evidence[0]
+        .iter()
+        .zip(&evidence[1])
+        .map(|(plain, about)| 1.0 / (1.0 + (TEMPER * (plain - about)).clamp(-50.0, 50.0).exp()))
+        .collect();
+    let emitters = transmitters(&survey, &sides[1].1, &weights, &accounts[1]);
+    let mut built = Vec::new();
+    for ((nugget, fields), second) in sides.into_iter().zip([false, true]) {
+        let weights = weights.iter().map(|w| if second { *w } else { 1.0 - w }).collect();
+        built.push(Side { nugget, weights, parts: parts(fields)? });
+    }
+    let local = survey.samples.iter().map(|s| s.sites.len() + s.silent.len()).max().unwrap_or(0);
+    let predictor = BandsAlone::new(built, survey.link, law.hearing, readings.bands());
+    let mut model = Model::new(readings, predictor).with_emitters(emitters);
+    let report = model.report_mut();
+    report.add_fitted(&fitted(&law));
+    report.add_fitted(&[("trend_weight", weights.iter().sum::<f64>() / weights.len() as f64)]);
+    if local > TOGETHER {
+        report.notes.push(crate::estimate::interpolated::local_note(NEIGHBOURS));
+    }
+    Ok(model)
+}
+
+/// A law in the words of a report.
+fn fitted(law: &PooledLaw) -> Vec<(&'static str, f64)> {
+    let square = DB_PER_LN * DB_PER_LN;
+    let mut fitted = vec![
+        ("decorrelation_m", law.decorrelation_m),
+        ("sill", law.sill * square),
+        ("nugget", law.nugget * square),
+    ];
+    fitted.extend(law.hearing.iter().flat_map(Hearing::fitted));
+    fitted
+}
+
+/// One band's field with the sites of its entries.
+struct BandField {
+    sites: Vec<Site>,
+    field: EmitterField,
+}
+
+fn singular() -> EstimateError {
+    EstimateError::Numerical("a band's covariance cannot be factorised".into())
+}
+
+/// Every band under one account, and its log evidence.
+fn condition(
+    account: &Account,
+    survey: &Survey,
+    progress: &Progress<'_>,
+) -> Result<Vec<(BandField, f64)>, EstimateError> {
+    (0..survey.samples.len())
+        .into_par_iter()
+        .map(|band| {
+            progress.check()?;
+            let (sites, values, noise) = survey.entries(band, account.nugget);
+            let judged: Vec<usize> = match sites.len() > TOGETHER {
+                true => (0..JUDGED).map(|i| i * sites.len() / JUDGED).collect(),
+                false => (0..sites.len()).collect(),
+            };
+            let pick = |all: &[f64]| judged.iter().map(|&i| all[i]).collect::<Vec<f64>>();
+            let some: Vec<Site> = judged.iter().map(|&i| sites[i]).collect();
+            let (places, losses) = (&account.places[band], account.losses(band, &some));
+            let (judged_values, judged_noise) = (pick(&values), pick(&noise));
+            let posterior =
+                account.posterior(&some, &judged_values, &judged_noise, places, &losses);
+            let posterior = posterior.ok_or_else(singular)?;
+            let evidence = posterior.log_evidence + account.normaliser();
+            let field = account.field(band, posterior, values, noise);
+            Ok((BandField { sites, field }, evidence))
+        })
+        .collect()
+}
+
+impl Account {
+    fn posterior(
+        &self,
+        sites: &[Site],
+        values: &[f64],
+        noise: &[f64],
+        places: &EmitterPlaces,
+        losses: &faer::Mat<f64>,
+    ) -> Option<EmitterPosterior> {
+        let correlations = Correlation::exponential(self.shadow.decorrelation_m).matrix(sites);
+        let covariates = Covariates::new(&correlations, self.shadow.sill, noise)?;
+        Some(EmitterPosterior::new(covariates, &self.law, places, losses, values))
+    }
+
+    /// The places that matter.
+    fn field(
+        &self,
+        band: usize,
+        posterior: EmitterPosterior,
+        values: Vec<f64>,
+        noise: Vec<f64>,
+    ) -> EmitterField {
+        let places = &self.places[band];
+        let kept: Vec<usize> =
+            (0..places.at.len()).filter(|&j| posterior.weights[j] > LEAST_SHARE).collect();
+        let total: f64 = kept.iter().map(|&j| posterior.weights[j]).sum();
+        EmitterField {
+            law: self.law,
+            shadow: self.shadow,
+            places: kept.iter().map(|&j| places.at[j]).collect(),
+            weights: kept.iter().map(|&j| posterior.weights[j] / total).collect(),
+            trends: kept.iter().map(|&j| posterior.trends[j]).collect(),
+            masts: self.masts[band].clone(),
+            values,
+            noise,
+        }
+    }
+}
+
+/// Bands with entries at the same sites share their distances.
+fn parts(fields: Vec<BandField>) -> Result<Vec<Part>, EstimateError> {
+    let mut slots: HashMap<Vec<[u64; 2]>, usize> = HashMap::new();
+    let mut groups: Vec<(Vec<Site>, Vec<usize>, Vec<EmitterField>)> = Vec::new();
+    for (band, BandField { sites, field }) in fields.into_iter().enumerate() {
+        let key: Vec<[u64; 2]> = sites.iter().map(|s| s.bits()).collect();
+        let slot = *slots.entry(key).or_insert_with(|| {
+            groups.push((sites, Vec::new(), Vec::new()));
+            groups.len() - 1
+        });
+        groups[slot].1.push(band);
+        groups[slot].2.push(field);
+    }
+    groups.into_par_iter().map(|(sites, bands, fields)| Part::new(sites, bands, fields)).collect()
+}
+
+impl Part {
+    fn new(
+        sites: Vec<Site>,
+        bands: Vec<usize>,
+        fields: Vec<EmitterField>,
+    ) -> Result<Self, EstimateError> {
+        let neighbours = (sites.len() > TOGETHER).then_some(NEIGHBOURS);
+        Ok(Part { bands, kriging: EmitterKriging::new(sites, fields, neighbours)? })
+    }
+}
+
+/// The transmitters of the bands that speak for one.
+fn transmitters(
+    survey: &Survey,
+    fields: &[BandField],
+    weights: &[f64],
+    account: &Account,
+) -> Vec<ModelEmitter> {
+    let bands = fields.len();
+    let power = |band: usize| {
+        survey.samples[band].values.iter().map(|v| survey.link.inverse(*v)).sum::<f64>()
+    };
+    let spoken: Vec<usize> = (0..bands).filter(|&band| weights[band] > 0.5).collect();
+    let total = spoken.iter().map(|&band| power(band)).sum::<f64>().max(f64::MIN_POSITIVE);
+    spoken
+        .iter()
+        .map(|&band| {
+            let field = &fields[band].field;
+            let known = !field.masts.is_empty();
+            let (at, se) = places::mean(&field.places, &field.weights, account.spacing_m);
+            let mut psd = vec![0.0; bands];
+            psd[band] = 1.0;
+            ModelEmitter {
+                at,
+                at_se_m: Some(if known { [0.0; 2] } else { se }),
+                exponent: Some(law::exponent(field)),
+                psd,
+                power_share: power(band) / total,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,251 @@
+//! Bands on their own, ready to predict.
+
+use std::collections::HashSet;
+
+use ndarray::Array2;
+use rayon::prelude::*;
+
+use super::super::draw::{EmitterField, EmitterKriging};
+use super::super::law::{Covariates, EmitterPlaces, EmitterPosterior};
+use super::super::model::{load_field, save_field};
+use crate::error::EstimateError;
+use crate::gaussian_process::{Correlation, Hearing};
+use crate::link::{DB_PER_LN, Link};
+use crate::model::{Archive, Prediction, Predictor, damaged};
+use crate::progress::Progress;
+use crate::site::Site;
+
+/// Every band under several accounts, each with its weight.
+pub(in crate::estimate) struct BandsAlone {
+    sides: Vec<Side>,
+    link: Link,
+    hearing: Option<Hearing>,
+    bands: usize,
+}
+
+/// All bands under one account.
+pub(super) struct Side {
+    pub nugget: f64,
+    /// Per band.
+    pub weights: Vec<f64>,
+    pub parts: Vec<Part>,
+}
+
+/// Bands with entries at the same sites, one emitter each.
+pub(super) struct Part {
+    pub bands: Vec<usize>,
+    pub kriging: EmitterKriging,
+}
+
+impl BandsAlone {
+    pub(super) fn new(
+        sides: Vec<Side>,
+        link: Link,
+        hearing: Option<Hearing>,
+        bands: usize,
+    ) -> Self {
+        Self { sides, link, hearing, bands }
+    }
+
+    /// Noise variance of a reading, per band.
+    fn noise(&self) -> Vec<f64> {
+        let of = |band: usize| self.sides.iter().map(|s| s.weights[band] * s.nugget).sum();
+        (0..self.bands).map(of).collect()
+    }
+
+    pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
+        let link = Link::new(archive.number("link")?.max(0.0));
+        let hearing = archive.pair("hearing")?;
+        let hearing = hearing.map(|(floor, softness)| Hearing { floor, softness });
+        let count = archive.count("sides")?;
+        let mut sides = Vec::new();
+        for s in 0..count.min(2) {
+            let weights = archive.finite(&format!("side_{s}_weights"))?;
+            let nugget = archive.number(&format!("side_{s}_nugget"))?;
+            let mut seen = vec![false; weights.len()];
+            let mut parts = Vec::new();
+            for p in 0..archive.count(&format!("side_{s}_parts"))?.min(bands) {
+                let own = archive.whole(&format!("side_{s}_bands_{p}"))?;
+                let sites = archive.sites(&format!("side_{s}_sites_{p}"))?;
+                let fresh =
+                    own.iter().all(|&b| b < seen.len() && !std::mem::replace(&mut seen[b], true));
+                if !fresh || sites.is_empty() {
+                    return Err(damaged("sides", "does not fit the others").into());
+                }
+                let fields = own
+                    .iter()
+                    .map(|b| load_field(archive, &format!("{s}_{b}"), sites.len()))
+                    .collect::<Result<_, _>>()?;
+                parts.push(Part::new(sites, own, fields)?);
+            }
+            let sound = nugget >= 0.0 && weights.iter().all(|w| (0.0..=1.0).contains(w));
+            if weights.len() != bands || !seen.iter().all(|s| *s) || !sound {
+                return Err(damaged("sides", "does not hold every band").into());
+            }
+            sides.push(Side { nugget, weights, parts });
+        }
+        if sides.is_empty() {
+            return Err(damaged("sides", "is empty").into());
+        }
+        Ok(Self { sides, link, hearing, bands })
+    }
+}
+
+impl Part {
+    /// Mean of every band at places, without the entries of some of them; None without any entry.
+    fn without(
+        &self,
+        away: &HashSet<[u64; 2]>,
+        at: &[Site],
+    ) -> Result<Option<Array2<f64>>, EstimateError> {
+        let sensors = &self.kriging.sensors;
+        let kept: Vec<usize> =
+            (0..sensors.len()).filter(|&s| !away.contains(&sensors[s].bits())).collect();
+        if kept.is_empty() {
+            return Ok(None);
+        }
+        let sites: Vec<Site> = kept.iter().map(|&s| sensors[s]).collect();
+        let pick = |all: &[f64]| kept.iter().map(|&s| all[s]).collect::<Vec<f64>>();
+        let fields = self
+            .kriging
+            .emitters
+            .iter()
+            .map(|e| EmitterField { values: pick(&e.values), noise: pick(&e.noise), ..e.clone() })
+            .map(|e| e.judged_again(&sites).ok_or_else(super::singular))
+            .collect::<Result<_, _>>()?;
+        let neighbours = self.kriging.neighbours;
+        let kriging = EmitterKriging::new(sites, fields, neighbours)?;
+        Ok(Some(kriging.fields(at, &Progress::silent())?.mean))
+    }
+}
+
+impl EmitterField {
+    /// The same law and places, weighed by fewer sensors.
+    fn judged_again(self, sites: &[Site]) -> Option<Self> {
+        let correlations = Correlation::exponential(self.shadow.decorrelation_m).matrix(sites);
+        let covariates = Covariates::new(&correlations, self.shadow.sill, &self.noise)?;
+        let places =
+            EmitterPlaces { at: self.places.clone(), log_prior: vec![0.0; self.places.len()] };
+        let losses = self.losses(sites);
+        let found = EmitterPosterior::new(covariates, &self.law, &places, &losses, &self.values);
+        Some(Self { weights: found.weights, trends: found.trends, ..self })
+    }
+}
+
+impl Predictor for BandsAlone {
+    fn kind(&self) -> &'static str {
+        super::KIND
+    }
+
+    fn predict(
+        &self,
+        at: &[Site],
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Prediction, EstimateError> {
+        let shape = (at.len(), bands.len());
+        let (mut mean, mut square) = (Array2::<f64>::zeros(shape), Array2::<f64>::zeros(shape));
+        let slots: Vec<(usize, usize)> = bands.iter().copied().enumerate().collect();
+        let total: usize = self.sides.iter().map(|s| s.parts.len()).sum();
+        let mut done = 0;
+        for side in &self.sides {
+            for part in &side.parts {
+                let wanted: Vec<(usize, usize)> = slots
+                    .iter()
+                    .filter_map(|&(out, band)| {
+                        Some((out, part.bands.iter().position(|b| *b == band)?))
+                    })
+                    .filter(|(out, _)| side.weights[bands[*out]] > 0.0)
+                    .collect();
+                done += 1;
+                progress.report(done, total)?;
+                if wanted.is_empty() {
+                    continue;
+                }
+                let fields = part.kriging.fields(at, &progress.quiet())?;
+                for (out, r) in wanted {
+                    let weight = side.weights[bands[out]];
+                    for place in 0..at.len() {
+                        let (f, v) = (fields.mean[[r, place]], fields.variance[[r, place]]);
+                        mean[[place, out]] += weight * f;
+                        square[[place, out]] += weight * (f * f + v);
+                    }
+                }
+            }
+        }
+        let spread = Array2::from_shape_fn(shape, |at| {
+            DB_PER_LN * (square[at] - mean[at] * mean[at]).max(0.0).sqrt()
+        });
+        let noise = self.noise();
+        let noise: Vec<f64> = bands.iter().map(|&b| DB_PER_LN * noise[b].sqrt()).collect();
+        let power = mean.mapv(|m| self.link.inverse(m));
+        Ok(Prediction::with_spread(power, spread, &noise).with_hearing(self.hearing.as_ref()))
+    }
+
+    fn noise_db(&self) -> Option<Vec<f64>> {
+        Some(self.noise().into_iter().map(|v| DB_PER_LN * v.sqrt()).collect())
+    }
+
+    fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
+        let number: std::collections::HashMap<[u64; 2], usize> =
+            sensors.iter().enumerate().map(|(s, site)| (site.bits(), s)).collect();
+        let mut mean = Array2::<f64>::zeros((sensors.len(), self.bands));
+        let mut seen = Array2::from_elem(mean.dim(), false);
+        for side in &self.sides {
+            for part in &side.parts {
+                let Some(left) = part.kriging.leave_one_out()? else { return Ok(None) };
+                for (i, site) in part.kriging.sensors.iter().enumerate() {
+                    let Some(&sensor) = number.get(&site.bits()) else { continue };
+                    for (r, &band) in part.bands.iter().enumerate() {
+                        mean[[sensor, band]] += side.weights[band] * left[[r, i]];
+                        seen[[sensor, band]] = true;
+                    }
+                }
+            }
+        }
+        let power = Array2::from_shape_fn(mean.dim(), |at| match seen[at] {
+            true => self.link.inverse(mean[at]),
+            false => f64::NAN,
+        });
+        Ok(Some(power))
+    }
+
+    fn predict_without(&self, left_out: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
+        let away: HashSet<[u64; 2]> = left_out.iter().map(|site| site.bits()).collect();
+        let mut mean = Array2::<f64>::zeros((left_out.len(), self.bands));
+        for side in &self.sides {
+            let parts: Vec<Option<Array2<f64>>> = side
+                .parts
+                .par_iter()
+                .map(|p| p.without(&away, left_out))
+                .collect::<Result<_, _>>()?;
+            for (part, fields) in side.parts.iter().zip(parts) {
+                for (r, &band) in part.bands.iter().enumerate() {
+                    for place in 0..left_out.len() {
+                        let own = fields.as_ref().map_or(f64::NAN, |f| f[[r, place]]);
+                        mean[[place, band]] += side.weights[band] * own;
+                    }
+                }
+            }
+        }
+        Ok(Some(mean.mapv(|m| if m.is_nan() { m } else { self.link.inverse(m) })))
+    }
+
+    fn save(&self, archive: &mut Archive) {
+        archive.put_number("link", self.link.offset());
+        archive.put_pair("hearing", self.hearing.map(|h| (h.floor, h.softness)));
+        archive.put_whole("sides", [self.sides.len()]);
+        for (s, side) in self.sides.iter().enumerate() {
+            archive.put_vector(&format!("side_{s}_weights"), &side.weights);
+            archive.put_number(&format!("side_{s}_nugget"), side.nugget);
+            archive.put_whole(&format!("side_{s}_parts"), [side.parts.len()]);
+            for (p, part) in side.parts.iter().enumerate() {
+                archive.put_whole(&format!("side_{s}_bands_{p}"), part.bands.iter().copied());
+                archive.put_sites(&format!("side_{s}_sites_{p}"), &part.kriging.sensors);
+                for (band, field) in part.bands.iter().zip(&part.kriging.emitters) {
+                    save_field(archive, &format!("{s}_{band}"), field);
+                }
+            }
+        }
+    }
+}

@@ -11,7 +11,7 @@
 use faer::Mat;
 
 use super::combined::Combined;
-use super::emitters::start_factors;
+use super::emitters::{completed, start_factors};
 use super::field::{Structure, alone};
 use super::folds::{Split, folds, spread_folds};
 use super::held_out::{Judge, Losses};
@@ -107,6 +107,9 @@ impl Method for Auto {
     ) -> Result<Model, EstimateError> {
         // A start that no candidate could use would look like candidates that failed.
         start_factors(readings, context)?;
+        // Once for all candidates.
+        let whole = completed(readings)?;
+        let readings = whole.as_ref().unwrap_or(readings);
         let entrants = entrants();
         if readings.sensors() < FEWEST {
             let Entrant { label, method, .. } = &entrants[0];

@@ -32,18 +32,19 @@ const TURNS: (usize, usize) = (3, 4);
 const SENSOR_PARTS: usize = 4;
 const SENSOR_TURNS: usize = 2;
 /// More sensors than this add time and decide little.
-const JUDGED: usize = 300;
+const JUDGED: usize = 112;
 /// Fewer sensors than this cannot spare any.
 const FEWEST: usize = 8;
 /// Rounds of a fit that is only judged.
 const ROUNDS: usize = 6;
+/// And of one that predicts held-out sensors.
+const SENSOR_ROUNDS: usize = 12;
 /// One emitter more, or none at all, must lower the held-out loss by this many standard errors.
 const WORTH: f64 = 2.0;
 /// Numbers of emitters without a gain after which the search ends.
-const PATIENCE: usize = 3;
-/// Sensors of a first look, the emitters it takes, and by how many standard errors and by which
+const PATIENCE: usize = 2;
+/// The emitters of a first look, and by how many standard errors and by which
 /// factor bands alone must be better to end the search there.
-const GLANCED: usize = 96;
 const MANY: usize = 8;
 const CLEAR: f64 = 4.0;
 const CLEARLY: f64 = 1.3;
@@ -128,7 +129,7 @@ impl Field {
         if count_exact(power).is_some() {
             return Ok(None);
         }
-        let some = some_of(readings, GLANCED);
+        let some = some_of(readings, JUDGED);
         let Some(turn) = EntryTurn::new(&some, 0, context.seed) else { return Ok(None) };
         let many = MANY.min(some.bands() / 2).min(some.sensors() / 4).max(1);
         let quiet = progress.quiet();
@@ -231,7 +232,7 @@ impl Field {
         let quiet = progress.quiet();
         let targets = Reported::new(&turn.kept);
         let mut fit = self.begin(&turn.kept, &targets, emitters, context)?;
-        fit.run(self.rounds.unwrap_or(20), &quiet)?;
+        fit.run(self.rounds.unwrap_or(SENSOR_ROUNDS), &quiet)?;
         let model = fit.predict(turn.held.sites()).mapv(f64::exp).dot(&fit.psd);
         Ok(turn.losses(|sensor| model.row(sensor).to_vec()))
     }

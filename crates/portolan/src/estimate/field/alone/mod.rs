@@ -314,3 +314,6 @@ fn transmitters(
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+use ndarray::Array2;
+use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
+
+use crate::estimate::{Auto, Context, Field, Kriging, Method, Transmitter};
+use crate::model::Model;
+use crate::progress::Progress;
+use crate::readings::{Readings, Values};
+use crate::scale::Scale;
+use crate::simulate::stream;
+use crate::site::Site;
+
+/// Bands with a transmitter each, read at random places with noise; and the truth at others.
+struct Survey {
+    masts: Vec<Site>,
+    sites: Vec<Site>,
+    /// dB, sites x bands.
+    read: Array2<f64>,
+    held: Vec<Site>,
+    truth: Array2<f64>,
+}
+
+fn survey(seed: u64, sensors: usize, bands: usize) -> Survey {
+    let mut rng = stream(seed, 11);
+    let mut place = |side: f64| Site::new(side * rng.random::<f64>(), side * rng.random::<f64>());
+    let masts: Vec<Site> = (0..bands).map(|_| place(100.0)).collect();
+    let sites: Vec<Site> = (0..sensors).map(|_| place(100.0)).collect();
+    let held: Vec<Site> = (0..200).map(|_| place(100.0)).collect();
+    let level = |k: usize, at: Site| {
+        let slow = (0.05 * at.x_m + k as f64).sin() + (0.04 * at.y_m - k as f64).cos();
+        -40.0 - 26.0 * (at.distance_m(masts[k]).max(2.0) / 2.0).log10() + 2.0 * slow
+    };
+    let table = |at: &[Site]| Array2::from_shape_fn((at.len(), bands), |(i, k)| level(k, at[i]));
+    let (mut read, truth) = (table(&sites), table(&held));
+    read.mapv_inplace(|v| {
+        v + 2.0 * <StandardNormal as Distribution<f64>>::sample(&StandardNormal, &mut rng)
+    });
+    Survey { masts, sites, read, held, truth }
+}
+
+impl Survey {
+    /// Readings below the floor are not heard, or missing.
+    fn readings(&self, floor: f64, silent: bool) -> Readings {
+        let quiet = if silent { 0.0 } else { f64::NAN };
+        let power = self.read.mapv(|v| if v < floor { quiet } else { 10f64.powf(0.1 * v) });
+        Readings::new(self.sites.clone(), Values::Power(power), Scale::Absolute).unwrap()
+    }
+
+    fn rmse(&self, model: &Model) -> f64 {
+        let found = model.predict(&self.held, &Progress::silent()).unwrap().power;
+        let squares = found.iter().zip(&self.truth).map(|(p, t)| (10.0 * p.log10() - t).powi(2));
+        (squares.sum::<f64>() / self.truth.len() as f64).sqrt()
+    }
+}
+
+fn run(method: &dyn Method, readings: &Readings, known: &[Transmitter]) -> Model {
+    let context = Context { transmitters: known, ..Context::default() };
+    method.fit(readings, &context, &Progress::silent()).unwrap()
+}
+
+#[test]
+fn transmitters_are_found_and_predict_better_than_kriging() {
+    let survey = survey(1, 70, 6);
+    let readings = survey.readings(f64::NEG_INFINITY, false);
+    let field = run(&Field::default(), &readings, &[]);
+    let note = |n: &String| n.contains("fitted alone");
+    assert!(field.report().notes.iter().any(note), "{:?}", field.report().notes);
+    let kriging = run(&Kriging::default(), &readings, &[]);
+    let (ours, plain) = (survey.rmse(&field), survey.rmse(&kriging));
+    assert!(ours < 0.97 * plain, "{ours} {plain}");
+    assert!(field.emitters().len() >= 4, "{}", field.emitters().len());
+    for emitter in field.emitters() {
+        let band = emitter.psd.iter().position(|p| *p > 0.0).unwrap();
+        let off = emitter.at.distance_m(survey.masts[band]);
+        let [x, y] = emitter.at_se_m.unwrap();
+        assert!(off < 4.0 * x.hypot(y), "band {band}: {off} m, {x} {y}");
+    }
+    let known: Vec<Transmitter> =
+        survey.masts.iter().enumerate().map(|(k, &at)| Transmitter::new(at).in_band(k)).collect();
+    let told = survey.rmse(&run(&Field::default(), &readings, &known));
+    assert!(told < ours, "{told} {ours}");
+    // On top of a sensor, and far outside: fine.
+    let odd = [Transmitter::new(survey.sites[0]), Transmitter::new(Site::new(-1e4, 0.0))];
+    assert!(survey.rmse(&run(&Field::default(), &readings, &odd)).is_finite());
+}
+
+#[test]
+fn silence_says_that_a_band_is_faint() {
+    let survey = survey(2, 60, 8);
+    let floor = -72.0;
+    let faint = |model: &Model| {
+        let found = model.predict(&survey.held, &Progress::silent()).unwrap();
+        let over = found.power.iter().zip(&survey.truth).filter(|(_, t)| **t < floor - 3.0);
+        let over: Vec<f64> = over.map(|(p, t)| 10.0 * p.log10() - t).collect();
+        over.iter().sum::<f64>() / over.len() as f64
+    };
+    for method in [&Kriging::default() as &dyn Method, &Field::default(), &Auto::default()] {
+        let heard = run(method, &survey.readings(floor, true), &[]);
+        let dropped = run(method, &survey.readings(floor, false), &[]);
+        assert!(faint(&heard) < 0.6 * faint(&dropped), "{} {}", faint(&heard), faint(&dropped));
+        let found = heard.predict(&survey.held, &Progress::silent()).unwrap();
+        let (chance, report) = (found.chance_heard.unwrap(), found.heard.unwrap());
+        assert!(chance.iter().all(|c| (0.0..=1.0).contains(c)));
+        assert!(report.iter().zip(&found.power).all(|(r, f)| r >= f));
+        let mean = |loud: bool| {
+            let of = chance.iter().zip(&survey.truth).filter(|(_, t)| (**t > floor) == loud);
+            let of: Vec<f64> = of.map(|(c, _)| *c).collect();
+            of.iter().sum::<f64>() / of.len() as f64
+        };
+        assert!(mean(true) > 0.8 && mean(false) < 0.35, "{} {}", mean(true), mean(false));
+        let again = Model::from_archive(&heard.to_archive()).unwrap();
+        let there = |model: &Model| model.predict(&survey.held[..9], &Progress::silent()).unwrap();
+        assert_eq!(there(&again), there(&heard));
+    }
+}
+
+#[test]
+fn auto_says_what_it_combined_and_is_no_worse() {
+    let survey = survey(3, 60, 6);
+    let readings = survey.readings(f64::NEG_INFINITY, false);
+    let auto = run(&Auto::default(), &readings, &[]);
+    let report = auto.report();
+    let weights: f64 = report.candidates.iter().filter_map(|c| c.weight).sum();
+    assert!((weights - 1.0).abs() < 1e-9, "{:?}", report.candidates);
+    let heaviest = report.candidates.iter().max_by(|a, b| a.weight.partial_cmp(&b.weight).unwrap());
+    assert_eq!(report.chosen.as_ref(), heaviest.map(|c| &c.method));
+    let best = [&Kriging::default() as &dyn Method, &Field::default()]
+        .map(|method| survey.rmse(&run(method, &readings, &[])))
+        .into_iter()
+        .fold(f64::INFINITY, f64::min);
+    assert!(survey.rmse(&auto) < 1.05 * best, "{} {best}", survey.rmse(&auto));
+    let again = Model::from_archive(&auto.to_archive()).unwrap();
+    let there = |model: &Model| model.predict(&survey.held[..9], &Progress::silent()).unwrap();
+    assert_eq!(there(&again), there(&auto));
+    assert_eq!(again.report().candidates, report.candidates);
+}

@@ -1,15 +1,20 @@
 //! Too little memory: one line and exit code 1, or a refusal by size; never a backtrace or a hang.
 #![cfg(target_os = "linux")]
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use crate::npz::npz;
 use crate::support::{Desk, Said};
 
+fn program() -> &'static Path {
+    assert_cmd::cargo::cargo_bin!("portolan")
+}
+
 /// Runs the command with at most so many kB of address space.
 fn limited(desk: &Desk, kilobytes: usize, args: &str) -> Said {
-    let program = assert_cmd::cargo::cargo_bin!("portolan");
+    let program = program();
     let mut command = Command::new("bash");
     command.arg("-c").arg(format!("ulimit -v {kilobytes}; exec {} {args}", program.display()));
     command.current_dir(desk.path(""));
@@ -17,12 +22,15 @@ fn limited(desk: &Desk, kilobytes: usize, args: &str) -> Said {
     Said::from(command.timeout(Duration::from_secs(60)).output().unwrap())
 }
 
-/// Every limit from too little to enough; returns what was said where it failed while running.
+/// Every limit from too little to enough; returns what was said where it failed while running. The
+/// least is the size of the program's file, in which it still loads: names of its functions, which
+/// it does not load, are a sixth of it.
 fn squeezed(desk: &Desk, args: &str, output: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let before: Vec<String> = desk.files().into_keys().collect();
+    let least = program().metadata().unwrap().len() as f64 / 1000.0;
     for step in 0..14 {
-        let kilobytes = (24_000.0 * 1.4f64.powi(step)) as usize;
+        let kilobytes = (least * 1.4f64.powi(step)) as usize;
         let said = limited(desk, kilobytes, args);
         let context = format!("{args} in {kilobytes} kB: {:?} {}", said.code, said.stderr);
         assert!(matches!(said.code, Some(0..=2)), "{context}");

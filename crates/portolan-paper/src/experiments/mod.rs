@@ -107,7 +107,7 @@ impl Builder {
     fn scene(&self, scene: Simulated) -> Scene {
         Scene::Simulated(match self.size {
             Size::Full => scene,
-            Size::Tiny => Simulated { size: [24, 24, 8], ..scene },
+            Size::Tiny => Simulated { size: [16, 16, 8], ..scene },
         })
     }
 
@@ -119,6 +119,7 @@ impl Builder {
                 let few = method.with("iterations", 3).with("start_iterations", 3);
                 few.with("most_iterations", 3)
             }
+            (Size::Tiny, "field") => method.with("rounds", 3),
             (Size::Tiny, "btd" | "naive_unn") => method.with("iterations", 3),
             (Size::Tiny, "dgm") => {
                 let few = method.with("iterations", 3).with("start_iterations", 3);

@@ -1,7 +1,8 @@
 //! All blocks backward: from the gradient of the logits to those of parameters and latents.
 
-use fearless_simd::{dispatch, prelude::*};
+use fearless_simd::dispatch;
 
+use super::border::Border;
 use super::chunks::{each_chunk, each_from};
 use super::lanes::image_len;
 use super::moments::{per_lane, tally_lanes};
@@ -97,19 +98,16 @@ impl Passes<'_> {
         let (lanes, stage) = (&self.plan.lanes, pass.stage);
         let work = |chunk: usize, [dw, dx, sums]: [&mut [f32]; 3], room: &mut [f32]| {
             let ([mut small, mut margin, mut input], tiles) = self.plan.rooms(stage, room);
-            dispatch!(self.level, simd => {
-                if let Some(up) = &stage.up {
-                    self.shrink(simd, pass, chunk, margin.inside());
-                    let source = Source::scratch(lanes, margin.all, margin.guard);
-                    up.fold(simd, source, chunk, small.inside());
-                } else {
-                    self.shrink(simd, pass, chunk, small.inside());
-                }
-                let out = [dw, input.inside()];
-                self.correlate(simd, pass, chunk, small.inside(), tiles, out);
-                let source = Source::scratch(lanes, input.all, input.guard);
-                self.fold_input(simd, pass, source, chunk, [dx, sums]);
-            });
+            if let Some(up) = &stage.up {
+                self.shrink(pass, chunk, margin.inside());
+                let source = Source::scratch(lanes, margin.all, margin.guard);
+                self.fold(up, source, chunk, small.inside());
+            } else {
+                self.shrink(pass, chunk, small.inside());
+            }
+            self.correlate(pass, chunk, small.inside(), tiles, [dw, input.inside()]);
+            let source = Source::scratch(lanes, input.all, input.guard);
+            self.fold_input(pass, source, chunk, [dx, sums]);
         };
         each_from(self.parallel, 0, lanes.chunks, out, room, &work);
     }
@@ -128,33 +126,32 @@ impl Passes<'_> {
         if let Some(up) = &stage.up {
             let margin_len = chunks * lens.margin;
             each_chunk(parallel, chunks, [&mut margin[..margin_len]], &|chunk, [out]| {
-                dispatch!(self.level, simd => self.shrink(simd, pass, chunk, out));
+                self.shrink(pass, chunk, out);
             });
             let source = Source::new(lanes, margin, margin_len);
             each_chunk(parallel, chunks, [&mut small[..small_len]], &|chunk, [dy]| {
-                dispatch!(self.level, simd => up.fold(simd, source, chunk, dy));
+                self.fold(up, source, chunk, dy);
             });
         } else {
             each_chunk(parallel, chunks, [&mut small[..small_len]], &|chunk, [out]| {
-                dispatch!(self.level, simd => self.shrink(simd, pass, chunk, out));
+                self.shrink(pass, chunk, out);
             });
         }
         let framed_len = chunks * lens.framed;
         let work = |chunk: usize, out: [&mut [f32]; 2], tiles: &mut [f32]| {
             let dy = &small[chunk * lens.small..][..lens.small];
-            dispatch!(self.level, simd => self.correlate(simd, pass, chunk, dy, tiles, out));
+            self.correlate(pass, chunk, dy, tiles, out);
         };
         each_from(parallel, 0, chunks, [dw, &mut framed[..framed_len]], room, &work);
         let source = Source::new(lanes, framed, framed_len);
         each_chunk(parallel, chunks, [dx, sums], &|chunk, out| {
-            dispatch!(self.level, simd => self.fold_input(simd, pass, source, chunk, out));
+            self.fold_input(pass, source, chunk, out);
         });
     }
 
     /// The gradient of the convolution's result, from that of the activations; bilinear
     /// upsampling leaves a margin to be folded.
-    #[inline(always)]
-    fn shrink<S: Simd>(&self, simd: S, pass: &WayBack<'_>, chunk: usize, out: &mut [f32]) {
+    fn shrink(&self, pass: &WayBack<'_>, chunk: usize, out: &mut [f32]) {
         let stage = pass.stage;
         let (width, phases) = (self.plan.lanes.width, stage.size.phases);
         let channels = self.plan.channels;
@@ -162,27 +159,32 @@ impl Passes<'_> {
         let stride = PER_LANE * width * channels;
         let coefficients = &pass.coefficients[chunk * stride..][..stride];
         let out_len = out.len() / channels;
-        for (c, out) in out.chunks_exact_mut(out_len).enumerate() {
-            let [scale, offset, slope] = per_lane(coefficients, c, width);
-            let by = Coefficients { scale, offset, slope };
-            let image = chunk * channels + c;
-            let v = &pass.activations[image * len..][..len];
-            // The gradient of the logits serves all channels.
-            let dx = &pass.gradient[if pass.shared { chunk } else { image } * len..][..len];
-            if stage.upsampling == Upsampling::Bilinear {
-                upsample::bilinear_backward(simd, phases, width, by, v, dx, out);
-            } else {
-                let scale = stage.upsampling.scale();
-                upsample::repeat_backward(simd, scale, phases, width, by, v, dx, out);
+        dispatch!(self.level, simd => {
+            for (c, out) in out.chunks_exact_mut(out_len).enumerate() {
+                let [scale, offset, slope] = per_lane(coefficients, c, width);
+                let by = Coefficients { scale, offset, slope };
+                let image = chunk * channels + c;
+                let v = &pass.activations[image * len..][..len];
+                // The gradient of the logits serves all channels.
+                let dx = &pass.gradient[if pass.shared { chunk } else { image } * len..][..len];
+                if stage.upsampling == Upsampling::Bilinear {
+                    upsample::bilinear_backward(simd, phases, width, by, v, dx, out);
+                } else {
+                    let scale = stage.upsampling.scale();
+                    upsample::repeat_backward(simd, scale, phases, width, by, v, dx, out);
+                }
             }
-        }
+        });
+    }
+
+    /// Folds a margin into its image.
+    fn fold(&self, margin: &Border, source: Source<'_>, chunk: usize, out: &mut [f32]) {
+        dispatch!(self.level, simd => margin.fold(simd, source, chunk, out));
     }
 
     /// Gradients of the weights, and of the input with its margin.
-    #[inline(always)]
-    fn correlate<S: Simd>(
+    fn correlate(
         &self,
-        simd: S,
         pass: &WayBack<'_>,
         chunk: usize,
         dy: &[f32],
@@ -191,31 +193,33 @@ impl Passes<'_> {
     ) {
         let (size, len) = (&pass.stage.size, pass.stage.lens.framed);
         let x = &pass.inputs[chunk * len..][..len];
-        convolve::backward_weights(simd, size, x, dy, dw);
+        dispatch!(self.level, simd => convolve::backward_weights(simd, size, x, dy, dw));
+        let packed = pass.packed;
         if pass.stage.winograd {
-            winograd::backward_input(simd, size, pass.packed, tiles, dy, dx);
+            dispatch!(self.level, simd => {
+                winograd::backward_input(simd, size, packed, tiles, dy, dx);
+            });
         } else {
-            convolve::backward_input(simd, size, pass.packed, dy, dx);
+            dispatch!(self.level, simd => convolve::backward_input(simd, size, packed, dy, dx));
         }
     }
 
     /// Gradient of the input without its margin, and per lane its sums with the activations there.
-    #[inline(always)]
-    fn fold_input<S: Simd>(
+    fn fold_input(
         &self,
-        simd: S,
         pass: &WayBack<'_>,
         source: Source<'_>,
         chunk: usize,
         [dx, sums]: [&mut [f32]; 2],
     ) {
-        pass.stage.pad.fold(simd, source, chunk, dx);
+        self.fold(&pass.stage.pad, source, chunk, dx);
         if let Some((v, affine)) = pass.before {
             let width = self.plan.lanes.width;
             let (len, stride) = (pass.stage.lens.input, PER_LANE * width * self.plan.channels);
             let v = &v[chunk * len..][..len];
             let affine = &affine[chunk * stride..][..stride];
-            tally_lanes(simd, width, pass.stage.size.phases, affine, v, dx, sums);
+            let phases = pass.stage.size.phases;
+            dispatch!(self.level, simd => tally_lanes(simd, width, phases, affine, v, dx, sums));
         }
     }
 }

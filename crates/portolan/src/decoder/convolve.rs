@@ -115,6 +115,7 @@ fn tile<S: Simd, const CO: usize, const NV: usize>(
     }
 }
 
+/// Returns `CO`.
 #[inline(always)]
 fn tiles<S: Simd, const CO: usize>(
     simd: S,
@@ -125,7 +126,7 @@ fn tiles<S: Simd, const CO: usize>(
     x: &[f32],
     y: &mut [f32],
     at: usize,
-) {
+) -> usize {
     let n = S::f32s::LEN;
     let mut lane = 0;
     while lane < lanes {
@@ -142,9 +143,10 @@ fn tiles<S: Simd, const CO: usize>(
             lane += n;
         }
     }
+    CO
 }
 
-#[inline(always)]
+#[inline(never)]
 fn plane<S: Simd>(
     simd: S,
     taps: &Taps<'_>,
@@ -154,27 +156,20 @@ fn plane<S: Simd>(
     y: &mut [f32],
     at: usize,
 ) {
-    let mut first = 0;
-    while first < taps.width {
-        match taps.width - first {
-            6.. => {
-                tiles::<S, 6>(simd, taps, weights, first, lanes, x, y, at);
-                first += 6;
+    simd.vectorize(
+        #[inline(always)]
+        || {
+            let mut first = 0;
+            while first < taps.width {
+                first += match taps.width - first {
+                    6.. => tiles::<S, 6>(simd, taps, weights, first, lanes, x, y, at),
+                    3.. => tiles::<S, 3>(simd, taps, weights, first, lanes, x, y, at),
+                    2 => tiles::<S, 2>(simd, taps, weights, first, lanes, x, y, at),
+                    _ => tiles::<S, 1>(simd, taps, weights, first, lanes, x, y, at),
+                };
             }
-            3.. => {
-                tiles::<S, 3>(simd, taps, weights, first, lanes, x, y, at);
-                first += 3;
-            }
-            2 => {
-                tiles::<S, 2>(simd, taps, weights, first, lanes, x, y, at);
-                first += 2;
-            }
-            _ => {
-                tiles::<S, 1>(simd, taps, weights, first, lanes, x, y, at);
-                first += 1;
-            }
-        }
-    }
+        },
+    );
 }
 
 /// y = w * x for one chunk: `x` with margin, `y` without, weights from [`pack_forward`]. The planes

@@ -1,6 +1,6 @@
 //! All blocks forward: margin, convolution, upsampling, ReLU and normalisation.
 
-use fearless_simd::{dispatch, prelude::*};
+use fearless_simd::dispatch;
 
 use super::chunks::{each_chunk, each_from};
 use super::lanes::image_len;
@@ -35,22 +35,18 @@ impl Passes<'_> {
             if lanes.local() {
                 let work = |chunk: usize, [x, v, sums]: [&mut [f32]; 3], room: &mut [f32]| {
                     let ([mut small, mut margin, _], tiles) = self.plan.rooms(stage, room);
-                    dispatch!(self.level, simd => {
-                        self.expand(simd, stage, from, affine, chunk, x);
-                        convolve(simd, stage, packed, tiles, x, small.inside());
-                        let source = Source::scratch(lanes, small.all, small.guard);
-                        self.enlarge(simd, stage, source, chunk, [v, margin.inside(), sums]);
-                    });
+                    self.expand(stage, from, affine, chunk, x);
+                    self.convolve(stage, packed, tiles, x, small.inside());
+                    let source = Source::scratch(lanes, small.all, small.guard);
+                    self.enlarge(stage, source, chunk, [v, margin.inside(), sums]);
                 };
                 let (parallel, room) = (self.parallel, &mut ws.room[..]);
                 each_from(parallel, 0, lanes.chunks, [x, v, sums], room, &work);
             } else {
                 let small = &mut ws.small[..lanes.chunks * lens.small];
                 let work = |chunk: usize, [x, y]: [&mut [f32]; 2], tiles: &mut [f32]| {
-                    dispatch!(self.level, simd => {
-                        self.expand(simd, stage, from, affine, chunk, x);
-                        convolve(simd, stage, packed, tiles, x, y);
-                    });
+                    self.expand(stage, from, affine, chunk, x);
+                    self.convolve(stage, packed, tiles, x, y);
                 };
                 let (parallel, room) = (self.parallel, &mut ws.room[..]);
                 each_from(parallel, 0, lanes.chunks, [x, small], room, &work);
@@ -58,9 +54,7 @@ impl Passes<'_> {
                 let margin = &mut ws.margin[..lanes.chunks * lens.margin];
                 let buffers = [v, margin, sums];
                 each_chunk(self.parallel, lanes.chunks, buffers, &|chunk, parts| {
-                    dispatch!(self.level, simd => {
-                        self.enlarge(simd, stage, source, chunk, parts);
-                    });
+                    self.enlarge(stage, source, chunk, parts);
                 });
             }
             self.normalise(b, stage, params, ws);
@@ -68,10 +62,8 @@ impl Passes<'_> {
     }
 
     /// The convolution's input: the last block's activations with a margin, scaled and offset.
-    #[inline(always)]
-    fn expand<S: Simd>(
+    fn expand(
         &self,
-        simd: S,
         stage: &Stage,
         from: &Buffer,
         affine: Option<&Buffer>,
@@ -82,14 +74,21 @@ impl Passes<'_> {
         let source = Source::new(lanes, from, lanes.chunks * size.inputs * size.inner_len());
         let stride = PER_LANE * lanes.width * self.plan.channels;
         let affine = affine.map(|affine| Affine(&affine[chunk * stride..][..stride]));
-        stage.pad.expand(simd, source, affine, chunk, x);
+        dispatch!(self.level, simd => stage.pad.expand(simd, source, affine, chunk, x));
+    }
+
+    fn convolve(&self, stage: &Stage, packed: &[f32], tiles: &mut [f32], x: &[f32], y: &mut [f32]) {
+        let size = &stage.size;
+        if stage.winograd {
+            dispatch!(self.level, simd => winograd::forward(simd, size, packed, tiles, x, y));
+        } else {
+            dispatch!(self.level, simd => convolve::forward(simd, size, packed, x, y));
+        }
     }
 
     /// Upsampling, ReLU and the sums for normalisation.
-    #[inline(always)]
-    fn enlarge<S: Simd>(
+    fn enlarge(
         &self,
-        simd: S,
         stage: &Stage,
         small: Source<'_>,
         chunk: usize,
@@ -98,35 +97,21 @@ impl Passes<'_> {
         let size = &stage.size;
         let (width, phases) = (self.plan.lanes.width, size.phases);
         let out_len = image_len(stage.out_phases, width);
-        if let Some(up) = &stage.up {
-            up.expand(simd, small, None, chunk, margin);
-        }
-        for (c, v) in v.chunks_exact_mut(out_len).enumerate() {
-            let [origin, first, second] = per_lane_mut(sums, c, width);
-            let sums = Sums { origin, first, second };
+        dispatch!(self.level, simd => {
             if let Some(up) = &stage.up {
-                let len = image_len(up.outer, width);
-                upsample::bilinear(simd, phases, width, &margin[c * len..][..len], v, sums);
-            } else {
-                let y = small.image(chunk, c, size.inner_len());
-                upsample::repeat(simd, stage.upsampling.scale(), phases, width, y, v, sums);
+                up.expand(simd, small, None, chunk, margin);
             }
-        }
-    }
-}
-
-#[inline(always)]
-fn convolve<S: Simd>(
-    simd: S,
-    stage: &Stage,
-    packed: &[f32],
-    tiles: &mut [f32],
-    x: &[f32],
-    y: &mut [f32],
-) {
-    if stage.winograd {
-        winograd::forward(simd, &stage.size, packed, tiles, x, y);
-    } else {
-        convolve::forward(simd, &stage.size, packed, x, y);
+            for (c, v) in v.chunks_exact_mut(out_len).enumerate() {
+                let [origin, first, second] = per_lane_mut(sums, c, width);
+                let sums = Sums { origin, first, second };
+                if let Some(up) = &stage.up {
+                    let len = image_len(up.outer, width);
+                    upsample::bilinear(simd, phases, width, &margin[c * len..][..len], v, sums);
+                } else {
+                    let y = small.image(chunk, c, size.inner_len());
+                    upsample::repeat(simd, stage.upsampling.scale(), phases, width, y, v, sums);
+                }
+            }
+        });
     }
 }

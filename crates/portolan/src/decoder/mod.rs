@@ -12,8 +12,8 @@
 //! so 6.7 MFLOP in all: 58 us at the 116 GFLOP/s of one Zen 4 core with AVX-512. The 131 thousand
 //! activations cost about 20 element-wise operations there and back, 18 us. Some 3 MB pass between
 //! the first and second cache, 26 us, partly hidden. So the floor is near 80 us on one core;
-//! measured are 68 us forward and 110 us backward (`cargo bench -p portolan --bench decoder`). What
-//! lies between is margins (40 us) and transforms. Time grows linearly with cells while the
+//! measured are 68 us forward and 110 us backward (`cargo bench -p portolan-bench --bench decoder`).
+//! What lies between is margins (40 us) and transforms. Time grows linearly with cells while the
 //! workspace fits the last cache; beyond it, memory bandwidth takes over.
 
 #![expect(clippy::too_many_arguments, reason = "kernels take their sizes and slices one by one")]

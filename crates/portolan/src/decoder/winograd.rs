@@ -198,7 +198,7 @@ fn read_pixels<S: Simd, const NT: usize, const W: usize>(
     }
 }
 
-/// For every point, `CO` outputs from all inputs.
+/// For every point, `CO` outputs from all inputs; returns `CO`.
 #[inline(always)]
 fn multiply<S: Simd, const CO: usize, const NT: usize>(
     simd: S,
@@ -206,7 +206,7 @@ fn multiply<S: Simd, const CO: usize, const NT: usize>(
     (inputs, outputs, first): (usize, usize, usize),
     from: &[f32],
     to: &mut [f32],
-) {
+) -> usize {
     let n = S::f32s::LEN;
     let zero = splat(simd, 0.0);
     let block = POINTS * NT * n;
@@ -233,9 +233,10 @@ fn multiply<S: Simd, const CO: usize, const NT: usize>(
             }
         }
     }
+    CO
 }
 
-#[inline(always)]
+#[inline(never)]
 fn multiply_all<S: Simd, const NT: usize>(
     simd: S,
     weights: &[f32],
@@ -243,28 +244,21 @@ fn multiply_all<S: Simd, const NT: usize>(
     from: &[f32],
     to: &mut [f32],
 ) {
-    let mut first = 0;
-    while first < outputs {
-        let which = (inputs, outputs, first);
-        first += match outputs - first {
-            6.. => {
-                multiply::<S, 6, NT>(simd, weights, which, from, to);
-                6
+    simd.vectorize(
+        #[inline(always)]
+        || {
+            let mut first = 0;
+            while first < outputs {
+                let which = (inputs, outputs, first);
+                first += match outputs - first {
+                    6.. => multiply::<S, 6, NT>(simd, weights, which, from, to),
+                    3.. => multiply::<S, 3, NT>(simd, weights, which, from, to),
+                    2 => multiply::<S, 2, NT>(simd, weights, which, from, to),
+                    _ => multiply::<S, 1, NT>(simd, weights, which, from, to),
+                };
             }
-            3.. => {
-                multiply::<S, 3, NT>(simd, weights, which, from, to);
-                3
-            }
-            2 => {
-                multiply::<S, 2, NT>(simd, weights, which, from, to);
-                2
-            }
-            _ => {
-                multiply::<S, 1, NT>(simd, weights, which, from, to);
-                1
-            }
-        };
-    }
+        },
+    );
 }
 
 #[inline(always)]

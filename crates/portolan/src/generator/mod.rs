@@ -9,7 +9,7 @@
 //!
 //! # Cost
 //! 12 million products forward and as many backward for one latent, the training's layers being
-//! 256, 96, 64, 48, 32 and 1 channels. `cargo bench -p portolan --bench generator`.
+//! 256, 96, 64, 48, 32 and 1 channels. `cargo bench -p portolan-bench --bench generator`.
 
 #![expect(clippy::too_many_arguments, reason = "kernels take their sizes and slices one by one")]
 

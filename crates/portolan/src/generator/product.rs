@@ -64,7 +64,7 @@ impl Product {
     }
 
     /// Fills `rows` x `cols` pixels of `out`.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn run<S: Simd>(
         &self,
         simd: S,
@@ -73,39 +73,51 @@ impl Product {
         (out, to): (&mut [f32], Steps),
         finish: Finish<'_>,
     ) {
-        let packed = self.taps.len() * self.depth * self.block;
-        for (b, weights) in self.weights.chunks_exact(packed).enumerate() {
-            for i in 0..rows {
-                let mut j = 0;
-                while j < cols {
-                    let at =
-                        (i * from.row + j * from.col, i * to.row + j * to.col + b * self.block);
-                    let steps = (from.col, to.col);
-                    let pixels = cols - j;
-                    j +=
-                        match (self.block, pixels) {
-                            (48, 4..) => self
-                                .tiles::<S, 4, 3>(simd, b, weights, at, steps, source, out, finish),
-                            (32, 4..) => self
-                                .tiles::<S, 4, 2>(simd, b, weights, at, steps, source, out, finish),
-                            (_, 4..) => self
-                                .tiles::<S, 4, 1>(simd, b, weights, at, steps, source, out, finish),
-                            (48, 2..) => self
-                                .tiles::<S, 2, 3>(simd, b, weights, at, steps, source, out, finish),
-                            (32, 2..) => self
-                                .tiles::<S, 2, 2>(simd, b, weights, at, steps, source, out, finish),
-                            (_, 2..) => self
-                                .tiles::<S, 2, 1>(simd, b, weights, at, steps, source, out, finish),
-                            (48, _) => self
-                                .tiles::<S, 1, 3>(simd, b, weights, at, steps, source, out, finish),
-                            (32, _) => self
-                                .tiles::<S, 1, 2>(simd, b, weights, at, steps, source, out, finish),
-                            _ => self
-                                .tiles::<S, 1, 1>(simd, b, weights, at, steps, source, out, finish),
-                        };
+        simd.vectorize(
+            #[inline(always)]
+            || {
+                let packed = self.taps.len() * self.depth * self.block;
+                for (b, weights) in self.weights.chunks_exact(packed).enumerate() {
+                    for i in 0..rows {
+                        let (from_row, to_row) = (i * from.row, i * to.row + b * self.block);
+                        let mut j = 0;
+                        while j < cols {
+                            let at = (from_row + j * from.col, to_row + j * to.col);
+                            let steps = (from.col, to.col);
+                            j += match (self.block, cols - j) {
+                                (48, 4..) => self.tiles::<S, 4, 3>(
+                                    simd, b, weights, at, steps, source, out, finish,
+                                ),
+                                (32, 4..) => self.tiles::<S, 4, 2>(
+                                    simd, b, weights, at, steps, source, out, finish,
+                                ),
+                                (_, 4..) => self.tiles::<S, 4, 1>(
+                                    simd, b, weights, at, steps, source, out, finish,
+                                ),
+                                (48, 2..) => self.tiles::<S, 2, 3>(
+                                    simd, b, weights, at, steps, source, out, finish,
+                                ),
+                                (32, 2..) => self.tiles::<S, 2, 2>(
+                                    simd, b, weights, at, steps, source, out, finish,
+                                ),
+                                (_, 2..) => self.tiles::<S, 2, 1>(
+                                    simd, b, weights, at, steps, source, out, finish,
+                                ),
+                                (48, _) => self.tiles::<S, 1, 3>(
+                                    simd, b, weights, at, steps, source, out, finish,
+                                ),
+                                (32, _) => self.tiles::<S, 1, 2>(
+                                    simd, b, weights, at, steps, source, out, finish,
+                                ),
+                                _ => self.tiles::<S, 1, 1>(
+                                    simd, b, weights, at, steps, source, out, finish,
+                                ),
+                            };
+                        }
+                    }
                 }
-            }
-        }
+            },
+        );
     }
 
     /// One block of outputs at P pixels, V vectors at a time; returns P.

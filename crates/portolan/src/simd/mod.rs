@@ -3,6 +3,7 @@
 //! Every function here and in the kernels must end up inside the one that
 //! [`fearless_simd::dispatch`] compiles for the processor's instructions, closures included:
 //! whatever is not inlined is compiled for the baseline and calls each instruction as a function.
+//! A kernel that several call is compiled once where it is `inline(never)` around `vectorize`.
 
 mod buffer;
 

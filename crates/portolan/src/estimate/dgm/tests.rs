@@ -119,7 +119,7 @@ fn levels_gaps_one_band_and_odd_grids_give_a_map() {
     let quantising = Some(Quantising { bits: 3, edges: None, sigma: 0.3 });
     let gaps = Sensing { gaps: 0.2, ..exact.clone() };
     let levels = Sensing { quantising, gaps: 0.1, ..exact.clone() };
-    let quick = [("starts", "4")];
+    let quick = [("starts", "2"), ("start_iterations", "100"), ("iterations", "200")];
     for (bands, emitters, sensing) in [(7, 2, gaps), (7, 2, levels), (1, 1, exact)] {
         let grid = Grid::new(34, 14, 1.0).unwrap();
         let truth =
@@ -179,7 +179,7 @@ fn threads_do_not_change_a_bit() {
     let readings = sense(&truth, &Sensing::exact(SensorLayout::Fraction(0.05), 5)).unwrap();
     for start in ["unmixed", "random"] {
         let settings =
-            [("iterations", "20"), ("start_iterations", "9"), ("starts", "3"), ("start", start)];
+            [("iterations", "20"), ("start_iterations", "9"), ("draws", "16"), ("start", start)];
         let on = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| run(&settings, 3, &readings))

@@ -1,4 +1,4 @@
-//! Time to draw latents and to go back: `cargo bench -p portolan --bench generator`.
+//! Time to draw latents and to go back: `cargo bench -p portolan-bench --bench generator`.
 
 use std::hint::black_box;
 

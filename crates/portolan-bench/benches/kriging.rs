@@ -1,5 +1,5 @@
 //! Time of kriging, all sensors together and by neighbourhoods:
-//! `cargo bench -p portolan --bench kriging`.
+//! `cargo bench -p portolan-bench --bench kriging`.
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Time of a fit of `field`: `cargo bench -p portolan --bench field`.
+//! Time of a fit of `field`: `cargo bench -p portolan-bench --bench field`.
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Time of one forward and one backward pass: `cargo bench -p portolan --bench decoder`.
+//! Time of one forward and one backward pass: `cargo bench -p portolan-bench --bench decoder`.
 
 use std::hint::black_box;
 

@@ -97,7 +97,11 @@ impl BandData {
     /// What was not heard is at the floor, or what it says of itself.
     pub fn with_silence(readings: &Readings, domain: Domain, silence: Option<&Silence>) -> Self {
         let link = domain.link(readings);
-        let mut values = readings.power_or_floor().mapv(|x| link.map_or(x, |link| link.apply(x)));
+        let power = match silence {
+            Some(_) => readings.power(),
+            None => readings.power_or_floor(),
+        };
+        let mut values = power.mapv(|x| link.map_or(x, |link| link.apply(x)));
         let mut share = readings.repeats().map(|repeats| repeats.mapv(|n| 1.0 / n.max(1.0)));
         let noise = readings.noise_db().filter(|_| link.is_some());
         let mut stated = noise.map(|sd| sd.mapv(|sd| (sd / DB_PER_LN).powi(2)));

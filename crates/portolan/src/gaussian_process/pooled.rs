@@ -110,8 +110,8 @@ const MOST_WORK: f64 = 3e8;
 /// Entries of a band that the law is fitted to.
 const MOST_ENTRIES: usize = 320;
 /// Entries of a band that are conditioned on together; of more, patches of neighbours.
-const TOGETHER: usize = 700;
-const PATCH: usize = 160;
+const TOGETHER: usize = 512;
+const PATCH: usize = 96;
 /// Rounds of the descent, and the change of the log evidence that ends it.
 const ROUNDS: usize = 40;
 const ENOUGH: f64 = 0.02;

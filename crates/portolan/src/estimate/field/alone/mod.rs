@@ -16,7 +16,9 @@ use super::draw::{EmitterField, EmitterKriging};
 use super::law::{Covariates, EmitterPlaces, EmitterPosterior};
 use crate::error::EstimateError;
 use crate::estimate::Context;
-use crate::gaussian_process::{BandSample, Correlation, Hearing, PooledLaw, Told, pooled_law};
+use crate::gaussian_process::{
+    BandSample, Correlation, Hearing, Neighbours, PooledLaw, Told, pooled_law,
+};
 use crate::link::{DB_PER_LN, Link};
 use crate::model::{Model, ModelEmitter};
 use crate::progress::Progress;
@@ -34,6 +36,8 @@ const TOGETHER: usize = 1500;
 const NEIGHBOURS: usize = 128;
 /// Entries that a trend is judged by, of more.
 const JUDGED: usize = 640;
+/// Silent sensors of a band that are listened to.
+const MOST_SILENT: usize = 256;
 /// How far evidence is believed: readings are not quite what either account says.
 const TEMPER: f64 = 0.3;
 /// Places of a transmitter below this share of the evidence are left out.
@@ -73,7 +77,7 @@ pub(in crate::estimate) fn silence(
     progress: &Progress<'_>,
 ) -> Result<Option<Silence>, EstimateError> {
     let Some(not_heard) = readings.not_heard() else { return Ok(None) };
-    let (samples, _) = samples(readings);
+    let (samples, silent, _) = samples(readings);
     let Some(law) = pooled_law(&samples, progress)? else { return Ok(None) };
     if law.hearing.is_none() {
         return Ok(None);
@@ -81,9 +85,8 @@ pub(in crate::estimate) fn silence(
     let told = samples.par_iter().map(|s| s.told(&law)).collect::<Result<Vec<_>, _>>()?;
     let mut values = Array2::from_elem(not_heard.entries.dim(), f64::NAN);
     let mut noise = Array2::zeros(values.dim());
-    for (band, told) in told.iter().enumerate() {
-        let silent = (0..readings.sensors()).filter(|&s| not_heard.entries[[s, band]]);
-        for ((sensor, value), variance) in silent.zip(&told.values).zip(&told.noise) {
+    for (band, (told, silent)) in told.iter().zip(&silent).enumerate() {
+        for ((&sensor, value), variance) in silent.iter().zip(&told.values).zip(&told.noise) {
             values[[sensor, band]] = *value;
             noise[[sensor, band]] = *variance;
         }
@@ -91,14 +94,16 @@ pub(in crate::estimate) fn silence(
     Ok(Some(Silence { law, values, noise }))
 }
 
-/// The bands of some readings as the laws see them.
-pub(in crate::estimate) fn samples(readings: &Readings) -> (Vec<BandSample>, Link) {
+/// The bands of some readings as the laws see them, and the sensors of each that heard nothing.
+fn samples(readings: &Readings) -> (Vec<BandSample>, Vec<Vec<usize>>, Link) {
     let link = readings.link();
     let power = readings.power();
-    let silent = readings.not_heard();
-    let samples = (0..readings.bands())
+    let not_heard = readings.not_heard();
+    let (samples, silent) = (0..readings.bands())
+        .into_par_iter()
         .map(|band| {
             let mut sample = BandSample::default();
+            let mut silent = Vec::new();
             for (sensor, site) in readings.sites().iter().enumerate() {
                 let value = power[[sensor, band]];
                 if !value.is_nan() {
@@ -108,14 +113,43 @@ pub(in crate::estimate) fn samples(readings: &Readings) -> (Vec<BandSample>, Lin
                     sample.share.push(1.0 / repeats);
                     let stated = readings.noise_db().map_or(0.0, |n| n[[sensor, band]]);
                     sample.stated.push((stated / DB_PER_LN).powi(2));
-                } else if silent.is_some_and(|s| s.entries[[sensor, band]]) {
-                    sample.silent.push(*site);
+                } else if not_heard.is_some_and(|s| s.entries[[sensor, band]]) {
+                    silent.push(sensor);
                 }
             }
-            sample
+            let silent = telling(readings.sites(), &sample.sites, silent);
+            sample.silent = silent.iter().map(|&s| readings.sites()[s]).collect();
+            (sample, silent)
+        })
+        .unzip();
+    (samples, silent, link)
+}
+
+/// Of many silent sensors those that say most: half of them the nearest to where the band was heard,
+/// half spread over the rest.
+fn telling(sites: &[Site], heard: &[Site], mut silent: Vec<usize>) -> Vec<usize> {
+    if silent.len() <= MOST_SILENT || heard.is_empty() {
+        silent.truncate(MOST_SILENT);
+        return silent;
+    }
+    let index = Neighbours::new(heard);
+    let mut near = Vec::new();
+    let mut by_distance: Vec<(f64, usize)> = silent
+        .into_iter()
+        .map(|sensor| {
+            index.nearest(&sites[sensor], 1, &mut near);
+            (near.first().map_or(f64::INFINITY, |found| found.0), sensor)
         })
         .collect();
-    (samples, link)
+    by_distance.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let half = MOST_SILENT / 2;
+    let mut kept: Vec<usize> = by_distance[..half].iter().map(|(_, sensor)| *sensor).collect();
+    let mut rest: Vec<usize> = by_distance[half..].iter().map(|(_, sensor)| *sensor).collect();
+    rest.sort_unstable();
+    kept.extend((0..half).map(|i| rest[i * rest.len() / half]));
+    kept.sort_unstable();
+    kept.dedup();
+    kept
 }
 
 pub(in crate::estimate) fn fit(
@@ -123,7 +157,7 @@ pub(in crate::estimate) fn fit(
     context: &Context<'_>,
     progress: &Progress<'_>,
 ) -> Result<Model, EstimateError> {
-    let (samples, link) = samples(readings);
+    let (samples, _, link) = samples(readings);
     let law = pooled_law(&samples, &progress.part(0.0..0.3))?;
     let law = law.ok_or_else(|| EstimateError::Numerical("no band was read anywhere".into()))?;
     let told = samples.par_iter().map(|s| s.told(&law)).collect::<Result<_, _>>()?;

@@ -53,15 +53,16 @@ pub struct ValidateArgs {
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
 pub struct StudyArgs {
-    /// A survey whose sensors are split at random, or the folder of a ray-traced city; without it
-    /// maps are simulated
+    /// A survey whose sensors are split at random, the folder of a ray-traced city, or the word
+    /// `real` for the study on public surveys; without it maps are simulated
     pub survey: Option<PathBuf>,
     /// Names, each with options if need be: kriging,kriging:trend=linear:covariance=matern32
-    #[arg(long, value_delimiter = ',', default_value = "thin_plate,kriging,field,oracle")]
-    pub methods: Vec<String>,
-    /// Simulated maps, or splits of a survey
-    #[arg(long, default_value_t = 16, visible_alias = "splits")]
-    pub maps: u64,
+    /// [default: thin_plate,kriging,field,oracle; real: kriging,field,auto]
+    #[arg(long, value_delimiter = ',')]
+    pub methods: Option<Vec<String>>,
+    /// Simulated maps, or splits of a survey [default: 16; real: 5]
+    #[arg(long, visible_alias = "splits")]
+    pub maps: Option<u64>,
     /// Seed of the first map or split; the others follow
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -93,6 +94,18 @@ pub struct StudyArgs {
     /// Unit of a survey whose column names do not tell
     #[arg(long, value_enum)]
     pub unit: Option<UnitName>,
+    /// Real: folder with the surveys [default: the environment variable PORTOLAN_DATA]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Real: folder for the training and test readings of every split, as tables
+    #[arg(long, value_name = "DIR")]
+    pub export: Option<PathBuf>,
+    /// Real: where to draw measured against predicted, and calibration (.png, .svg, .pdf)
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Real: replace existing files
+    #[arg(long)]
+    pub force: bool,
     /// Number of threads; the figures do not depend on it, seconds do [default: all]
     #[arg(long)]
     pub threads: Option<usize>,

@@ -1,8 +1,11 @@
-//! `portolan study`: methods over many simulated maps, or over random splits of a survey or a
-//! ray-traced city. One harness for every table of figures in the documentation.
+//! `portolan study`: methods over many simulated maps, over random splits of a survey or a
+//! ray-traced city, or over public surveys. One harness for every table of figures in the
+//! documentation.
 
 mod places;
+mod real;
 
+use std::path::Path;
 use std::time::Instant;
 
 use portolan::quantiser::AUTHORS_EDGES;
@@ -19,17 +22,38 @@ use crate::failure::Failure;
 use crate::output::{emit, emit_json, figure, table};
 use crate::watch::{check_interrupt, counted, set_threads};
 
+/// Methods that are compared unless others are named.
+const METHODS: &str = "thin_plate,kriging,field,oracle";
+
+/// Simulated maps, or splits of a survey, unless told otherwise.
+const MAPS: u64 = 16;
+
 pub fn run(args: &StudyArgs) -> Result<(), Failure> {
     set_threads(args.threads)?;
     check_offset(args.offset)?;
-    if args.maps == 0 {
+    if args.maps == Some(0) {
         return Err(Failure::input("--maps 0: it takes 1 or more"));
     }
-    let calls = args.methods.iter().map(|m| MethodCall::parse(m)).collect::<Result<Vec<_>, _>>()?;
+    if args.survey.as_deref() == Some(Path::new(real::WORD)) {
+        return real::run(args);
+    }
+    real::check_options(args)?;
+    let calls = calls(args, METHODS)?;
     match &args.survey {
         Some(survey) => places::run(args, survey, &calls),
         None => simulated(args, &calls),
     }
+}
+
+/// The methods that were named, or the default ones.
+fn calls(args: &StudyArgs, default: &str) -> Result<Vec<MethodCall>, Failure> {
+    let default = || default.split(',').map(str::to_string).collect();
+    let names: Vec<String> = args.methods.clone().unwrap_or_else(default);
+    names.iter().map(|name| MethodCall::parse(name)).collect()
+}
+
+fn maps(args: &StudyArgs) -> u64 {
+    args.maps.unwrap_or(MAPS)
 }
 
 /// Figures of one method on one map.
@@ -92,9 +116,9 @@ fn gather(
         figures: vec![Vec::new(); calls.len()],
         misplaced: vec![Vec::new(); calls.len()],
     };
-    let total = args.maps as usize * calls.len();
+    let total = maps(args) as usize * calls.len();
     counted("study", |tell, go_on| {
-        for seed in args.seed..args.seed + args.maps {
+        for seed in args.seed..args.seed + maps(args) {
             let truth = simulate(&args.scene.scenario(grid, seed))?;
             let sensing = Sensing {
                 layout: layout.clone(),

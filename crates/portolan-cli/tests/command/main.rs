@@ -16,6 +16,7 @@ mod npz;
 mod out_of_memory;
 mod outputs;
 mod pictures;
+mod real;
 mod recipes;
 mod reproduce;
 mod same_bytes;

@@ -4,11 +4,14 @@
 //! [`spectrum_figure`] all bands in order of frequency. They are [`Scene`]s of shapes: x to the right
 //! and y up in metres, unless [`Axes::Rows`] is asked for.
 //!
+//! [`agreement_figure`] sets held-out readings beside what was predicted for them.
+//!
 //! [`methods_figure`] sets several estimates side by side; [`factors_figure`] takes a map apart
 //! into its emitters. They are made of [`HeatPanel`]s and [`LinePanel`]s that a [`Figure`] arranges,
 //! and all of these may be used on their own. In these the first row is at the top: columns run to
 //! the right along `y_m`, rows downwards along `x_m`.
 
+mod agreement;
 mod axis;
 mod canvas;
 mod colour;
@@ -30,6 +33,7 @@ mod sheet;
 mod terminal;
 mod text;
 
+pub use agreement::{Agreement, agreement_figure};
 pub use axis::Ticks;
 pub use canvas::{Align, Canvas, Rgb};
 pub use colour::ColourMap;

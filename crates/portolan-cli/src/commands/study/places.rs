@@ -12,7 +12,7 @@ use rand::seq::index::sample;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use super::mean_and_error;
+use super::{maps, mean_and_error};
 use crate::args::StudyArgs;
 use crate::commands::{MethodCall, load_readings};
 use crate::failure::Failure;
@@ -47,7 +47,7 @@ pub fn run(args: &StudyArgs, survey: &Path, calls: &[MethodCall]) -> Result<(), 
             objects.push(json!({ "sensors": count, "methods": rows.iter().map(Row::json).collect::<Vec<_>>() }));
             continue;
         }
-        emit(&format!("{count} of {} sensors, {} splits", known.sensors(), args.maps))?;
+        emit(&format!("{count} of {} sensors, {} splits", known.sensors(), maps(args)))?;
         let lines: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
         let header = ["method", "rmse dB", "split mean", "±", "90 % covers", "seconds"];
         emit(&table(&header, &lines))?;
@@ -97,9 +97,9 @@ fn splits(
             seconds: 0.0,
         })
         .collect();
-    let total = args.maps as usize * calls.len();
+    let total = maps(args) as usize * calls.len();
     counted("study", |tell, go_on| {
-        for seed in args.seed..args.seed + args.maps {
+        for seed in args.seed..args.seed + maps(args) {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let mut kept = sample(&mut rng, known.sensors(), count).into_vec();
             kept.sort_unstable();
@@ -117,7 +117,7 @@ fn splits(
                 let start = Instant::now();
                 let model = method.fit(&part, &context, &Progress::silent())?;
                 let found = model.predict(&sites, &Progress::silent())?;
-                row.seconds += start.elapsed().as_secs_f64() / args.maps as f64;
+                row.seconds += start.elapsed().as_secs_f64() / maps(args) as f64;
                 let mut own = Residuals::default();
                 own.add(known, &held, &found);
                 row.each.push(own.rmse_db().unwrap_or(f64::NAN));

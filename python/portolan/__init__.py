@@ -15,7 +15,7 @@ from ._base import Estimator
 from ._earth import to_degrees, to_metres
 from ._judge import SpatialFold, advise, study, validate
 from ._maps import read_map, score, sense, simulate, write_map
-from ._model import Model, fit, fit_many, read_model
+from ._model import Model, Prediction, fit, fit_many, read_model
 from ._native import methods as _methods
 from ._readings import Readings, read_table
 from ._space import SpaceModel
@@ -39,7 +39,7 @@ __version__ = "0.2.0"
 
 def methods() -> dict[str, str]:
     """Every method by name, with what it does."""
-    return {name: summary for name, summary, _, _ in _methods()}
+    return {name: summary for name, summary, *_ in _methods()}
 
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "Model",
     "NaiveUnn",
     "Nearest",
+    "Prediction",
     "Readings",
     "SpaceModel",
     "SpatialFold",

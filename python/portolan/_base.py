@@ -14,6 +14,7 @@ from ._grids import Grid
 from ._model import Model, as_texts
 from ._readings import Readings, as_floats
 from ._space import SpaceModel, fit_space
+from ._transmitters import Transmitters, known_to
 
 Option = float | int | str | bool | None
 Self = TypeVar("Self", bound="Estimator")
@@ -80,6 +81,7 @@ class Estimator(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignor
         params = self.get_params(deep=False)
         seed, emitters = params.pop("random_state", None), params.pop("emitters", None)
         grid: Grid | None = params.pop("grid", None)
+        transmitters: Transmitters = params.pop("transmitters", None)
         options = as_texts(params)
         if isinstance(X, Readings):
             if y is not None:
@@ -101,6 +103,7 @@ class Estimator(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignor
             emitters=emitters,
             seed=_seed(seed),
             grid=grid,
+            transmitters=known_to(readings, transmitters, [self._method]),
         )
         self.model_ = model = Model(native)
         for note in model.report["notes"]:
@@ -195,5 +198,4 @@ def _seed(random_state: Any) -> int:
     return seed
 
 
-
-__all__ = ["Estimator", "Grid", "Option"]
+__all__ = ["Estimator", "Grid", "Option", "Transmitters"]

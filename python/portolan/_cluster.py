@@ -13,6 +13,7 @@ from ._grids import Grid, Layers
 from ._optional import needed
 from ._progress import Tell, bar
 from ._readings import Readings
+from ._transmitters import Known
 
 if TYPE_CHECKING:
     from ._model import Drawable, Model
@@ -22,11 +23,12 @@ BATCHES = 4
 
 
 def lazy_layers(model: Drawable, grid: Grid, block: tuple[int, int], dtype: np.dtype[Any]) -> Layers:
-    """Power and spread over band, y, x as Dask arrays, predicted block by block."""
+    """Layers over band, y, x as Dask arrays, predicted block by block."""
     delayed = needed("dask", "dask[array]", "a map in chunks").delayed
     array = needed("dask.array", "dask[array]", "a map in chunks")
     along_x, along_y, size, x_low, y_low = grid
-    layers = 2 if model._gives_spread else 1
+    # As `_block` stacks them: what is not there is left out.
+    there = (True, model._gives_spread, model._gives_heard, model._gives_heard)
     # What several blocks need travels to a worker once.
     sent: dict[int, Any] = {}
 
@@ -43,11 +45,12 @@ def lazy_layers(model: Drawable, grid: Grid, block: tuple[int, int], dtype: np.d
             own = (*cells, size, x_low + size * low_x, y_low + size * low_y)
             joined, pieces = model._parts(own)
             drawn = delayed(_block, pure=False)(joined, [part(piece) for piece in pieces], own, dtype)
-            shape = (layers, model._bands, cells[1], cells[0])
+            shape = (sum(there), model._bands, cells[1], cells[0])
             row.append(array.from_delayed(drawn, shape=shape, dtype=dtype))
         rows.append(row)
     whole = array.block(rows)
-    return whole[0], whole[1] if layers == 2 else None
+    drawn_layers = iter(range(sum(there)))
+    return Layers(*(whole[next(drawn_layers)] if known else None for known in there))
 
 
 def _block(joined: Callable[[list[Any]], Drawable], parts: list[Any], grid: Grid, dtype: np.dtype[Any]) -> Any:
@@ -78,17 +81,28 @@ def fit_on_cluster(
     threads = max(1, sum(client.nthreads().values()))
     size = max(1, -(-len(many) // (BATCHES * threads)))
     batches = [many[first : first + size] for first in range(0, len(many), size)]
-    futures = client.map(_fit_batch, batches, method=method, options=options, told=told, pure=False)
+    known = told.pop("transmitters")
+    cut = [None if known is None else known[first : first + size] for first in range(0, len(many), size)]
+    futures = client.map(_fit_batch, batches, cut, method=method, options=options, told=told, pure=False)
     return [model for batch in gathered(client, futures, method, tell) for model in batch]
 
 
 def _fit_batch(
-    batch: list[Readings], *, method: str, options: list[tuple[str, str]], told: dict[str, Any]
+    batch: list[Readings],
+    known: list[list[Known]] | None,
+    *,
+    method: str,
+    options: list[tuple[str, str]],
+    told: dict[str, Any],
 ) -> list[Model]:
     from ._model import Model
 
     # A worker with several threads runs several batches: each then takes one core.
     natives = _native.fit_many(
-        method, options, [readings._native for readings in batch], **{**told, "threads": told["threads"] or 1}
+        method,
+        options,
+        [readings._native for readings in batch],
+        transmitters=known,
+        **{**told, "threads": told["threads"] or 1},
     )
     return [Model(native) for native in natives]

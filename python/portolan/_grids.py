@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,20 @@ from ._readings import Floats
 Grid = tuple[int, int, float, float, float]
 Region = tuple[float, float, float, float]
 
-#: Layers over band, y, x: power in decibels and its standard deviation, where there is one.
-Layers = tuple[Any, Any]
+
+class Layers(NamedTuple):
+    """Layers over band, y, x: power in decibels; where they are known its standard deviation, the
+    chance that a receiver hears the band, and the decibels that it reports where it does."""
+
+    power: Any
+    spread: Any = None
+    chance_heard: Any = None
+    heard: Any = None
+
+    @classmethod
+    def cells_last(cls, layers: tuple[Any, ...]) -> Layers:
+        """Of native layers, whose bands come last."""
+        return cls(*(None if layer is None else bands_first(layer) for layer in layers))
 
 
 def grid_of(default: Grid, around: Region, cell_m: float | None, region: Region | None, grid: Grid | None) -> Grid:
@@ -51,7 +63,7 @@ def dataset(
     """Layers over band, y, x as an ``xarray.Dataset`` with CF attributes."""
     xarray = needed("xarray", "xarray", "a map")
     along_x, along_y, size, x_low, y_low = grid
-    (kind, offset), (power, spread) = unit, layers
+    (kind, offset), power = unit, layers.power
 
     def axis(name: str, low: float, cells: int) -> Any:
         about = {
@@ -69,11 +81,18 @@ def dataset(
     }
     if freq_hz is not None:
         coords["frequency"] = ("band", freq_hz, {"units": "Hz", "long_name": "frequency"})
-    about = {"units": "dBm" if kind == "dbm" else "dB", "long_name": "power"}
-    variables: dict[str, Any] = {"power_dbm" if kind == "dbm" else "power_db": (("band", "y", "x"), power, about)}
-    if spread is not None:
-        about = {"units": "dB", "long_name": "spread"}
-        variables["spread_db"] = (("band", "y", "x"), spread, about)
+    decibels, level = ("dBm", "dbm") if kind == "dbm" else ("dB", "db")
+    described = [
+        (f"power_{level}", power, decibels, "power"),
+        ("spread_db", layers.spread, "dB", "spread"),
+        ("chance_heard", layers.chance_heard, "1", "chance that a receiver hears the band"),
+        (f"heard_{level}", layers.heard, decibels, "power that a receiver reports where it hears the band"),
+    ]
+    variables: dict[str, Any] = {
+        name: (("band", "y", "x"), layer, {"units": units, "long_name": about})
+        for name, layer, units, about in described
+        if layer is not None
+    }
     if emitters is not None:
         for column, name in enumerate(("emitter_x", "emitter_y")):
             variables[name] = ("emitter", emitters[:, column], {"units": "m"})

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from ._grids import Grid, Region, bands_first, dataset, grid_of
+from ._grids import Grid, Layers, Region, dataset, grid_of
 from ._maps import sense, score, simulate
 from ._model import Model, as_texts, table
 from ._progress import Tell, bar
 from ._readings import Readings, as_floats
+from ._transmitters import Transmitters, known_to
 
 Method = str | tuple[str, dict[str, Any]]
 
@@ -42,28 +43,39 @@ def validate(
     folds: int = 5,
     emitters: int | None = None,
     seed: int = 0,
+    transmitters: Transmitters = None,
     tell: Tell | None = None,
 ) -> Any:
     """How well each method would have predicted one's own sensors, had it not seen them.
 
     ``split`` is "random" (how well gaps are filled) or "blocks" (how well places far from any
     sensor are predicted). A row for each method, as ``portolan validate --json`` gives them: a data
-    frame where pandas is there. A method that fails has a row that says why.
+    frame where pandas is there. A method that fails has a row that says why. ``transmitters`` are as
+    in :func:`fit`; methods that make no use of them do not look at them.
     """
     dealt = _native.folds(readings.places, folds, split, seed)
     if len(dealt) < 2:
         raise ValueError(f"{len(readings)} sensors cannot be split in parts")
+    calls = [_call(method) for method in methods]
+    known = known_to(readings, transmitters, [name for _, name, _ in calls])
     rows = []
-    for label, name, options in map(_call, methods):
+    for label, name, options in calls:
         row: dict[str, Any] = {"method": label}
         try:
             with bar(label, tell) as hears:
                 row |= _native.validate(
-                    name, options, readings._native, dealt, emitters=emitters, seed=seed, tell=hears
+                    name,
+                    options,
+                    readings._native,
+                    dealt,
+                    emitters=emitters,
+                    seed=seed,
+                    transmitters=known,
+                    tell=hears,
                 )
             row["failed"] = None
         except ValueError as error:
-            if name not in {known[0] for known in _native.methods()}:
+            if name not in {method[0] for method in _native.methods()}:
                 raise
             row["failed"] = str(error)
         rows.append(row)
@@ -167,9 +179,8 @@ def _judged(
     native = _native.fit(name, options, readings._native, emitters=told, seed=seed)
     model = Model(native)
     grid = readings._native.grid or model._default_grid()
-    power, spread = native.map(grid)
+    layers = Layers.cells_last(native.map(grid))
     seconds = time.perf_counter() - start
-    layers = (bands_first(power), None if spread is None else bands_first(spread))
     drawn = dataset(layers, grid, native.unit, native.names, native.freq_hz, "portolan study")
     found = score(drawn, truth, readings=readings)
     return {key: np.nan if value is None else value for key, value in {**found, "seconds": seconds}.items()}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _native
-from ._grids import Grid, bands_first, cells_first, dataset
+from ._grids import Grid, Layers, cells_first, dataset
 from ._readings import Readings, as_floats
 
 Cells = Sequence[tuple[int, int]]
@@ -161,8 +161,7 @@ def _grid(x: Any, y: Any, cell_m: float | None) -> Grid:
 
 
 def _dataset(native: _native.NativeMap, source: str) -> Any:
-    spread = native.spread_db
-    layers = (bands_first(native.db), None if spread is None else bands_first(spread))
+    layers = Layers.cells_last((native.db, native.spread_db))
     about = (native.unit, native.names, native.freq_hz)
     return dataset(layers, native.grid, *about, source, native.emitters, native.crs)
 

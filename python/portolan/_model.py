@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,27 @@ from numpy.typing import ArrayLike
 
 from . import _native
 from ._cluster import fit_on_cluster, lazy_layers
-from ._grids import Grid, Layers, Region, bands_first, dataset, grid_of
+from ._grids import Grid, Layers, Region, dataset, grid_of
 from ._progress import Tell, bar
 from ._readings import Floats, Readings, as_floats
+from ._transmitters import Transmitters, known_to
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """All that a model says about places: arrays (places, bands), None where it does not know.
+
+    ``level`` is the field in decibels and ``spread_db`` its standard deviation; ``reading_spread_db``
+    is that of a reading taken there. Where readings said what was not heard, ``chance_heard`` is the
+    chance that a receiver hears the band, ``heard`` the level that it reports where it does, and
+    ``reading_spread_db`` the deviation of that report.
+    """
+
+    level: Floats
+    spread_db: Floats | None = None
+    reading_spread_db: Floats | None = None
+    chance_heard: Floats | None = None
+    heard: Floats | None = None
 
 
 class Drawable:
@@ -27,6 +46,32 @@ class Drawable:
     _bands: int
     _source: str
     _gives_spread: bool
+    _gives_heard: bool
+
+    def prediction(self, places: ArrayLike) -> Prediction:
+        """All that is known about places, what is heard there too."""
+        raise NotImplementedError
+
+    def predict(
+        self, places: ArrayLike, *, return_std: bool = False, of_reading: bool = False
+    ) -> Any:
+        """Levels (places, bands) in decibels, and with ``return_std`` their standard deviation.
+
+        They are those of the field; with ``of_reading`` those of a reading taken there, which is what
+        a receiver reports where it hears the band (:meth:`prediction` has the chance of that).
+        """
+        found = self.prediction(places)
+        level = found.heard if of_reading and found.heard is not None else found.level
+        if not return_std:
+            return level
+        spread = found.reading_spread_db if of_reading else found.spread_db
+        if spread is None:
+            raise ValueError(f"{self._chosen} knows no spread: kriging, field and auto do")
+        return level, spread
+
+    @property
+    def _chosen(self) -> str:
+        return self._source
 
     def _default_grid(self) -> Grid:
         raise NotImplementedError
@@ -35,7 +80,7 @@ class Drawable:
         raise NotImplementedError
 
     def _layers(self, grid: Grid) -> Layers:
-        """Power and spread over band, y, x."""
+        """Power, and what else is known, over band, y, x."""
         raise NotImplementedError
 
     def _parts(self, grid: Grid) -> tuple[Callable[[list[Any]], Drawable], list[Any]]:
@@ -53,6 +98,7 @@ class Drawable:
     ) -> Any:
         """The map as an ``xarray.Dataset``: ``power_dbm`` and ``spread_db`` over band, y, x.
 
+        Where readings said what was not heard, ``chance_heard`` and ``heard_dbm`` too.
         ``region`` is (x low, y low, x high, y high) in metres, by default that of the sensors;
         ``grid`` says everything at once: cells along x and along y, metres per cell, x and y of the
         first centre. With ``chunks`` (cells along y and x of a block, or one number) the layers are
@@ -61,10 +107,9 @@ class Drawable:
         """
         asked = grid_of(self._default_grid(), self._region(), cell_m, region, grid)
         if chunks is None:
-            power, spread = self._layers(asked)
+            layers = self._layers(asked)
             if dtype is not None:
-                power, spread = (None if a is None else a.astype(dtype) for a in (power, spread))
-            layers: Layers = power, spread
+                layers = Layers(*(None if a is None else a.astype(dtype) for a in layers))
         else:
             block = (chunks, chunks) if isinstance(chunks, int) else (int(chunks[0]), int(chunks[1]))
             if min(block) < 1:
@@ -86,23 +131,12 @@ class Model(Drawable):
     def __init__(self, native: _native.NativeModel) -> None:
         self._native = native
 
-    def predict(
-        self, places: ArrayLike, *, return_std: bool = False, of_reading: bool = False
-    ) -> Any:
-        """Levels (places, bands) in decibels, and with ``return_std`` their standard deviation.
-
-        The deviation is that of the field; with ``of_reading`` that of a reading taken there.
-        """
+    def prediction(self, places: ArrayLike) -> Prediction:
+        """All that the model says about places, what is heard there too."""
         at = as_floats(places, "places")
         if at.ndim != 2:
             raise ValueError(f"places have shape {at.shape}: give (places, 2), x and y in metres")
-        level, field, reading = self._native.predict(at)
-        if not return_std:
-            return level
-        spread = reading if of_reading else field
-        if spread is None:
-            raise ValueError(f"{self.report['chosen']} knows no spread: kriging, field and auto do")
-        return level, spread
+        return Prediction(*self._native.predict(at))
 
     @property
     def emitters(self) -> Any:
@@ -156,8 +190,17 @@ class Model(Drawable):
         return f"portolan {self.report['chosen']}"
 
     @property
+    def _chosen(self) -> str:
+        chosen: str = self.report["chosen"]
+        return chosen
+
+    @property
     def _gives_spread(self) -> bool:  # type: ignore[override]
         return self._native.gives_spread
+
+    @property
+    def _gives_heard(self) -> bool:  # type: ignore[override]
+        return self._native.gives_heard
 
     def _default_grid(self) -> Grid:
         return self._native.default_grid()
@@ -166,8 +209,7 @@ class Model(Drawable):
         return self._native.region
 
     def _layers(self, grid: Grid) -> Layers:
-        power, spread = self._native.map(grid)
-        return bands_first(power), None if spread is None else bands_first(spread)
+        return Layers.cells_last(self._native.map(grid))
 
 
 def read_model(path: str | os.PathLike[str]) -> Model:
@@ -202,14 +244,20 @@ def fit(
     emitters: int | None = None,
     grid: Grid | None = None,
     seed: int = 0,
+    transmitters: Transmitters = None,
     tell: Tell | None = None,
     **options: Any,
 ) -> Model:
     """Fits a method to readings.
 
+    ``transmitters`` are those whose places are known, for ``field`` and ``auto``: a path to a table
+    (.csv) of ``x_m``, ``y_m`` (or ``lat``, ``lon``) and, where known, ``band``, ``power_dbm`` and
+    ``height_m``; the same columns as a data frame, a dictionary or a list of dictionaries; or places
+    (n, 2) in metres, for all bands.
     ``tell`` is called with the share done, now and then; without it a bar is shown where tqdm is
     there and the output is a terminal.
     """
+    known = known_to(readings, transmitters, [method])
     with bar(method, tell) as hears:
         native = _native.fit(
             method,
@@ -218,6 +266,7 @@ def fit(
             emitters=emitters,
             seed=seed,
             grid=grid,
+            transmitters=known,
             tell=hears,
         )
     model = Model(native)
@@ -233,19 +282,25 @@ def fit_many(
     emitters: int | None = None,
     grid: Grid | None = None,
     seed: int = 0,
+    transmitters: Transmitters = None,
     threads: int | None = None,
     client: Any = None,
     tell: Tell | None = None,
     **options: Any,
 ) -> list[Model]:
     """Fits a method to many sets of readings: on ``threads`` cores (all by default), or on the
-    workers of a Dask ``client``. The models come in the order of the readings."""
-    told: dict[str, Any] = {"emitters": emitters, "seed": seed, "grid": grid}
+    workers of a Dask ``client``. The models come in the order of the readings. ``transmitters`` are
+    as in :func:`fit`, the same for all."""
+    many = list(many)
+    known = None
+    if transmitters is not None:
+        known = [known_to(readings, transmitters, [method]) or [] for readings in many]
+    told: dict[str, Any] = {"emitters": emitters, "seed": seed, "grid": grid, "transmitters": known}
     texts = as_texts(options)
     if threads is not None and threads < 1:
         raise ValueError(f"threads={threads}: 1 or more")
     if client is not None:
-        return fit_on_cluster(client, list(many), method, texts, {**told, "threads": threads}, tell)
+        return fit_on_cluster(client, many, method, texts, {**told, "threads": threads}, tell)
     with bar(method, tell) as hears:
         natives = _native.fit_many(
             method,
@@ -258,4 +313,4 @@ def fit_many(
     return [Model(native) for native in natives]
 
 
-__all__ = ["Drawable", "Floats", "Grid", "Model", "fit", "fit_many", "read_model"]
+__all__ = ["Drawable", "Floats", "Grid", "Model", "Prediction", "fit", "fit_many", "read_model"]

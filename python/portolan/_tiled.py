@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,10 @@ from numpy.typing import ArrayLike
 from . import _native
 from ._cluster import gathered
 from ._grids import Grid, Layers, Region
-from ._model import Drawable, Model, as_texts
+from ._model import Drawable, Model, Prediction, as_texts
 from ._progress import Tell, bar
 from ._readings import Floats, Readings, as_floats
+from ._transmitters import Transmitters, known_to
 
 #: Sensors within reach of a border: as many as kriging looks at from a place.
 NEIGHBOURS = 128
@@ -63,7 +65,9 @@ class Tile:
 class TiledModel(Drawable):
     """Models of overlapping tiles that answer as one."""
 
-    def __init__(self, tiles: Sequence[Tile], around: Region, grid: Grid | None = None) -> None:
+    def __init__(
+        self, tiles: Sequence[Tile], around: Region, grid: Grid | None = None, heard: bool | None = None
+    ) -> None:
         self.tiles = list(tiles)
         first = self.tiles[0].model
         self._around, self._given_grid = around, grid
@@ -72,35 +76,40 @@ class TiledModel(Drawable):
         self._bands = first._bands
         self._source = f"{first._source}, {len(self.tiles)} tiles"
         self._gives_spread = all(tile.model._gives_spread for tile in self.tiles)
+        # Some tiles of a survey with silent places may have none: everything is heard there.
+        self._gives_heard = (
+            any(tile.model._gives_heard for tile in self.tiles) if heard is None else heard
+        )
 
-    def predict(
-        self, places: ArrayLike, *, return_std: bool = False, of_reading: bool = False
-    ) -> Any:
-        """As :meth:`Model.predict`."""
+    def prediction(self, places: ArrayLike) -> Prediction:
+        """As :meth:`Model.prediction`."""
         at = as_floats(places, "places")
         if at.ndim != 2 or at.shape[1] != 2:
             raise ValueError(f"places have shape {at.shape}: give (places, 2), x and y in metres")
         if not np.isfinite(at).all():
             raise ValueError("places hold NaN or infinity")
-        if return_std and not self._gives_spread:
-            raise ValueError(f"{self._source} knows no spread: kriging, field and auto do")
-        level, variance = np.zeros((2, len(at), self._bands))
+        # Levels and chances are mixed as they are, deviations as variances.
+        mixed = {"level": False}
+        if self._gives_spread:
+            mixed |= {"spread_db": True, "reading_spread_db": True}
+        if self._gives_heard:
+            mixed |= {"chance_heard": False, "heard": False}
+        sums = {name: np.zeros((len(at), self._bands)) for name in mixed}
         total = np.zeros(len(at))
         for tile in self.tiles:
             weight = tile.weight(at)
             here = np.flatnonzero(weight)
             if not len(here):
                 continue
-            share = weight[here, None]
-            if return_std:
-                power, spread = tile.model.predict(at[here], return_std=True, of_reading=of_reading)
-                variance[here] += share * spread**2
-            else:
-                power = tile.model.predict(at[here])
-            level[here] += share * power
+            found = tile.model.prediction(at[here])
+            for name, squared in mixed.items():
+                values = getattr(found, name)
+                if values is None:
+                    values = np.ones_like(found.level) if name == "chance_heard" else found.level
+                sums[name][here] += weight[here, None] * (values**2 if squared else values)
             total[here] += weight[here]
-        level /= total[:, None]
-        return (level, np.sqrt(variance / total[:, None])) if return_std else level
+        means = {name: values / total[:, None] for name, values in sums.items()}
+        return Prediction(**{name: np.sqrt(mean) if mixed[name] else mean for name, mean in means.items()})
 
     def __repr__(self) -> str:
         return f"<portolan.TiledModel: {self._source}, {self._bands} bands>"
@@ -118,25 +127,22 @@ class TiledModel(Drawable):
         return self._around
 
     def _parts(self, grid: Grid) -> tuple[Callable[[list[Any]], Drawable], list[Any]]:
-        return _joined, [tile for tile in self.tiles if tile.touches(_corners(grid))]
+        return partial(_joined, self._gives_heard), [tile for tile in self.tiles if tile.touches(_corners(grid))]
 
     def _layers(self, grid: Grid) -> Layers:
         along_x, along_y, size, x_low, y_low = grid
         x, y = x_low + size * np.arange(along_x), y_low + size * np.arange(along_y)
         at = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-        if self._gives_spread:
-            power, spread = self.predict(at, return_std=True)
-        else:
-            power, spread = self.predict(at), None
+        found = self.prediction(at)
 
-        def shaped(values: Floats) -> Floats:
-            return values.T.reshape(self._bands, along_y, along_x)
+        def shaped(values: Floats | None) -> Floats | None:
+            return None if values is None else values.T.reshape(self._bands, along_y, along_x)
 
-        return shaped(power), None if spread is None else shaped(spread)
+        return Layers(*map(shaped, (found.level, found.spread_db, found.chance_heard, found.heard)))
 
 
-def _joined(tiles: list[Any]) -> Drawable:
-    return TiledModel(tiles, (0.0, 0.0, 0.0, 0.0))
+def _joined(heard: bool, tiles: list[Any]) -> Drawable:
+    return TiledModel(tiles, (0.0, 0.0, 0.0, 0.0), heard=heard)
 
 
 def _corners(grid: Grid) -> Region:
@@ -199,6 +205,7 @@ def fit_tiled(
     sensors: int = 5000,
     emitters: int | None = None,
     seed: int = 0,
+    transmitters: Transmitters = None,
     threads: int | None = None,
     client: Any = None,
     tell: Tell | None = None,
@@ -207,22 +214,31 @@ def fit_tiled(
     """Fits a method to a survey of any size, tile by tile of about ``sensors`` sensors.
 
     Tiles are fitted on ``threads`` cores (all by default), or on the workers of a Dask ``client``.
+    ``transmitters`` are as in :func:`fit`.
     """
     if sensors < 2 * NEIGHBOURS:
         raise ValueError(f"sensors={sensors}: a tile takes {2 * NEIGHBOURS} or more")
     places = readings.places
     cuts = _cut(places, sensors)
+    known = known_to(readings, transmitters, [method])
     told: dict[str, Any] = {"emitters": emitters, "seed": seed, "grid": None}
     texts = as_texts(options)
     many = [readings[cut.sensors] for cut in cuts]
     if client is None:
         with bar(method, tell) as hears:
             natives = _native.fit_many(
-                method, texts, [part._native for part in many], threads=threads, tell=hears, **told
+                method,
+                texts,
+                [part._native for part in many],
+                transmitters=None if known is None else [known] * len(many),
+                threads=threads,
+                tell=hears,
+                **told,
             )
         models = [Model(native) for native in natives]
     else:
         # One task a tile: a part of a survey travels to one worker and comes back as a model.
+        told |= {"transmitters": None if known is None else [known]}
         futures = client.map(
             _fit_tile, many, method=method, options=texts, told={**told, "threads": threads or 1}, pure=False
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._base import Estimator, Grid, Option
+from ._base import Estimator, Grid, Option, Transmitters
 
 
 class Nearest(Estimator):
@@ -474,6 +474,7 @@ class Field(Estimator):
     - offset: the a of ln(x + a), in the readings' unit; default from the unit: none for
       measured power, 1e-6 for the paper's maps
     - emitters: number of emitters; None counts them
+    - transmitters: those whose places are known, as in :func:`portolan.fit`
     - random_state: seed of everything random; None is 0
     """
 
@@ -491,6 +492,7 @@ class Field(Estimator):
         neighbours: Option = None,
         offset: Option = None,
         emitters: int | None = None,
+        transmitters: Transmitters = None,
         random_state: int | None = None,
     ) -> None:
         self.rounds = rounds
@@ -502,6 +504,7 @@ class Field(Estimator):
         self.neighbours = neighbours
         self.offset = offset
         self.emitters = emitters
+        self.transmitters = transmitters
         self.random_state = random_state
 
 
@@ -513,6 +516,7 @@ class Auto(Estimator):
     - folds: 2 to 20: fit to parts of the sensors instead, so many times; default none:
       every sensor is left out in turn
     - emitters: number of emitters; None counts them
+    - transmitters: those whose places are known, as in :func:`portolan.fit`
     - random_state: seed of everything random; None is 0
     """
 
@@ -523,8 +527,10 @@ class Auto(Estimator):
         *,
         folds: Option = None,
         emitters: int | None = None,
+        transmitters: Transmitters = None,
         random_state: int | None = None,
     ) -> None:
         self.folds = folds
         self.emitters = emitters
+        self.transmitters = transmitters
         self.random_state = random_state

@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::model::{GridParts, NativeModel, Request, grid};
 use crate::readings::NativeReadings;
+use crate::transmitters::{Known, known};
 use crate::watched::watched;
 use crate::{arrays, errors};
 
@@ -35,7 +36,8 @@ pub fn folds(
 
 /// How well a method predicts the sensors of every fold from the others.
 #[pyfunction]
-#[pyo3(signature = (method, options, readings, folds, *, emitters = None, seed = 0, tell = None))]
+#[pyo3(signature = (method, options, readings, folds, *, emitters = None, seed = 0,
+    transmitters = None, tell = None))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that a fit may be told")]
 pub fn validate<'py>(
     py: Python<'py>,
@@ -45,10 +47,12 @@ pub fn validate<'py>(
     folds: Vec<Vec<usize>>,
     emitters: Option<usize>,
     seed: u64,
+    transmitters: Option<Vec<Known>>,
     tell: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let request = Request::new(method, options, emitters, seed, None)?;
     let readings = &readings.get().inner;
+    let known = known(transmitters.unwrap_or_default());
     let judged = watched(py, tell, |progress| {
         let (mut residuals, mut seconds) = (Residuals::default(), [0.0; 2]);
         for (i, fold) in folds.iter().enumerate() {
@@ -56,7 +60,7 @@ pub fn validate<'py>(
             let part = progress.part(share(i)..share(i + 1));
             let Some(rest) = without(readings, fold) else { continue };
             let start = std::time::Instant::now();
-            let model = request.fit(&rest, &part)?;
+            let model = request.fit(&rest, &known, &part)?;
             seconds[0] += start.elapsed().as_secs_f64();
             let start = std::time::Instant::now();
             let sites: Vec<Site> = fold.iter().map(|&s| readings.sites()[s]).collect();

@@ -10,8 +10,10 @@ mod model;
 mod pool;
 mod readings;
 mod space;
+mod transmitters;
 mod watched;
 
+use portolan::estimate::Registered;
 use pyo3::prelude::*;
 
 #[pymodule]
@@ -30,18 +32,22 @@ mod _native {
     use super::readings::{NativeReadings, read_readings, readings};
     #[pymodule_export]
     use super::space::{NativeSpace, fit_space};
+    #[pymodule_export]
+    use super::transmitters::transmitters;
 }
 
-/// Every method: name, summary, whether it gives a spread, and its options as (name, default, takes).
+/// Every method: name, summary, whether it gives a spread and takes known transmitters, and its options
+/// as (name, default, takes).
 #[pyfunction]
 #[expect(clippy::type_complexity, reason = "a list for Python, not a type of ours")]
 fn methods()
--> Vec<(&'static str, &'static str, bool, Vec<(&'static str, &'static str, &'static str)>)> {
+-> Vec<(&'static str, &'static str, bool, bool, Vec<(&'static str, &'static str, &'static str)>)> {
     portolan::estimate::methods()
         .iter()
         .map(|method| {
             let options = method.options().map(|o| (o.name, o.default, o.takes)).collect();
-            (method.name, method.summary, method.gives_spread, options)
+            let Registered { name, summary, gives_spread, takes_transmitters, .. } = *method;
+            (name, summary, gives_spread, takes_transmitters, options)
         })
         .collect()
 }

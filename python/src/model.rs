@@ -6,6 +6,7 @@ use ndarray::{Array2, Array3, ArrayD, ArrayView2, s};
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayDyn, PyArrayMethods, PyReadonlyArray2,
 };
+use portolan::estimate::Transmitter;
 use portolan::model::{Archive, Stored};
 use portolan::{Context, Emitters, EstimateError, Grid, Model, Progress, Readings, Site};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -14,6 +15,7 @@ use pyo3::types::{PyDict, PyList};
 use rayon::prelude::*;
 
 use crate::readings::NativeReadings;
+use crate::transmitters::{Known, check_taken, known};
 use crate::watched::watched;
 use crate::{arrays, errors};
 
@@ -57,9 +59,11 @@ impl Request {
         Ok(Self { method, options, emitters, seed, grid: parts.map(grid).transpose()? })
     }
 
+    /// Fits; methods that make no use of known transmitters do not look at them.
     pub fn fit(
         &self,
         readings: &Readings,
+        known: &[Transmitter],
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
         let method = portolan::estimate::build(&self.method, self.options.clone())?;
@@ -67,6 +71,7 @@ impl Request {
             emitters: self.emitters,
             seed: self.seed,
             grid: self.grid,
+            transmitters: known,
             ..Context::default()
         };
         Ok(method.fit(readings, &context, progress)?.named(&self.method))
@@ -75,7 +80,8 @@ impl Request {
 
 /// Fits a method of the register.
 #[pyfunction]
-#[pyo3(signature = (method, options, readings, *, emitters = None, seed = 0, grid = None, tell = None))]
+#[pyo3(signature = (method, options, readings, *, emitters = None, seed = 0, grid = None,
+    transmitters = None, tell = None))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that a fit may be told")]
 pub fn fit(
     py: Python<'_>,
@@ -85,17 +91,22 @@ pub fn fit(
     emitters: Option<usize>,
     seed: u64,
     grid: Option<GridParts>,
+    transmitters: Option<Vec<Known>>,
     tell: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<NativeModel> {
+    check_taken(&method, transmitters.is_some())?;
     let request = Request::new(method, options, emitters, seed, grid)?;
     let readings = &readings.get().inner;
-    let model = watched(py, tell, |progress| request.fit(readings, progress))?;
+    let known = known(transmitters.unwrap_or_default());
+    let model = watched(py, tell, |progress| request.fit(readings, &known, progress))?;
     Ok(NativeModel { inner: model.map_err(errors::estimate)? })
 }
 
-/// Fits the same method to many readings, on all cores or on so many threads.
+/// Fits the same method to many readings, each with its own known transmitters, on all cores or on so
+/// many threads.
 #[pyfunction]
-#[pyo3(signature = (method, options, readings, *, emitters = None, seed = 0, grid = None, threads = None, tell = None))]
+#[pyo3(signature = (method, options, readings, *, emitters = None, seed = 0, grid = None,
+    transmitters = None, threads = None, tell = None))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that a fit may be told")]
 pub fn fit_many(
     py: Python<'_>,
@@ -105,18 +116,22 @@ pub fn fit_many(
     emitters: Option<usize>,
     seed: u64,
     grid: Option<GridParts>,
+    transmitters: Option<Vec<Vec<Known>>>,
     threads: Option<usize>,
     tell: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<NativeModel>> {
+    check_taken(&method, transmitters.is_some())?;
     let request = Request::new(method, options, emitters, seed, grid)?;
-    let readings: Vec<&Readings> = readings.iter().map(|r| &r.get().inner).collect();
+    let mut each = transmitters.unwrap_or_default().into_iter().map(known);
+    let readings: Vec<(&Readings, Vec<Transmitter>)> =
+        readings.iter().map(|r| (&r.get().inner, each.next().unwrap_or_default())).collect();
     let (done, total) = (std::sync::atomic::AtomicUsize::new(0), readings.len());
     let own = threads.map(|n| rayon::ThreadPoolBuilder::new().num_threads(n).build()).transpose();
     let own = own.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     let models = watched(py, tell, |progress| {
-        let one = |readings: &&Readings| {
+        let one = |(readings, known): &(&Readings, Vec<Transmitter>)| {
             progress.check()?;
-            let model = request.fit(readings, &progress.quiet())?;
+            let model = request.fit(readings, known, &progress.quiet())?;
             let finished = 1 + done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             progress.report(finished, total)?;
             Ok(NativeModel { inner: model })
@@ -140,13 +155,17 @@ pub fn read_model(py: Python<'_>, path: PathBuf) -> PyResult<NativeModel> {
 /// array of all.
 const TOGETHER: usize = 1 << 20;
 
-/// Decibels, spread of the field and of a reading. Places are looked at where they lie.
+/// Decibels, spread of the field and of a reading, the chance of being heard, and decibels of what is
+/// heard.
+type Predicted<A> = (A, Option<A>, Option<A>, Option<A>, Option<A>);
+
+/// What a model says about places, which are looked at where they lie.
 fn predicted(
     model: &Model,
     places: ArrayView2<'_, f64>,
     progress: &Progress<'_>,
-) -> Result<[Option<Array2<f64>>; 3], EstimateError> {
-    let mut layers: [Option<Array2<f64>>; 3] = [None, None, None];
+) -> Result<[Option<Array2<f64>>; 5], EstimateError> {
+    let mut layers: [Option<Array2<f64>>; 5] = Default::default();
     let dim = (places.nrows(), model.bands());
     let parts = places.nrows().div_ceil(TOGETHER).max(1);
     for part in 0..parts {
@@ -154,7 +173,13 @@ fn predicted(
         let sites = arrays::sites(places.slice(s![rows.clone(), ..]))?;
         let share = |part: usize| part as f64 / parts as f64;
         let found = model.predict(&sites, &progress.part(share(part)..share(part + 1)))?;
-        let own = [Some(arrays::decibels(found.power)), found.spread_db, found.reading_spread_db];
+        let own = [
+            Some(arrays::decibels(found.power)),
+            found.spread_db,
+            found.reading_spread_db,
+            found.chance_heard,
+            found.heard.map(arrays::decibels),
+        ];
         for (layer, own) in layers.iter_mut().zip(own) {
             let Some(own) = own else { continue };
             if parts == 1 {
@@ -168,43 +193,72 @@ fn predicted(
     Ok(layers)
 }
 
+/// Whether a model says what receivers hear: it does everywhere or nowhere.
+fn hears(model: &Model) -> Result<bool, EstimateError> {
+    let Some(site) = model.sites().first() else { return Ok(false) };
+    Ok(model.predict_bands(&[*site], &[0], &Progress::silent())?.chance_heard.is_some())
+}
+
 #[pymethods]
 impl NativeModel {
-    /// Decibels, spread of the field and of a reading, each (places, bands).
-    #[expect(clippy::type_complexity, reason = "a tuple for Python")]
+    /// Decibels, spread of the field and of a reading, chance of being heard, decibels of what is
+    /// heard: each (places, bands).
     fn predict<'py>(
         &self,
         py: Python<'py>,
         places: PyReadonlyArray2<'py, f64>,
-    ) -> PyResult<(
-        Bound<'py, PyArray2<f64>>,
-        Option<Bound<'py, PyArray2<f64>>>,
-        Option<Bound<'py, PyArray2<f64>>>,
-    )> {
+    ) -> PyResult<Predicted<Bound<'py, PyArray2<f64>>>> {
         let places = places.as_array();
         let found = watched(py, None, |progress| predicted(&self.inner, places, progress))?;
-        let [power, field, reading] = found.map_err(errors::estimate)?;
+        let [power, field, reading, chance, heard] = found.map_err(errors::estimate)?;
         let array = |values: Option<Array2<f64>>| values.map(|v| v.into_pyarray(py));
         let power = power.unwrap_or_default().into_pyarray(py);
-        Ok((power, array(field), array(reading)))
+        Ok((power, array(field), array(reading), array(chance), array(heard)))
     }
 
-    /// Decibels and spread on a grid, each (rows, columns, bands).
+    /// Decibels, spread, chance of being heard and decibels of what is heard on a grid, each (rows,
+    /// columns, bands).
     #[expect(clippy::type_complexity, reason = "a tuple for Python")]
     fn map<'py>(
         &self,
         py: Python<'py>,
         parts: GridParts,
-    ) -> PyResult<(Bound<'py, PyArray3<f64>>, Option<Bound<'py, PyArray3<f64>>>)> {
+    ) -> PyResult<(
+        Bound<'py, PyArray3<f64>>,
+        Option<Bound<'py, PyArray3<f64>>>,
+        Option<Bound<'py, PyArray3<f64>>>,
+        Option<Bound<'py, PyArray3<f64>>>,
+    )> {
         let grid = grid(parts)?;
         let found = watched(py, None, |progress| {
-            let (mut power, spread): (Array3<f64>, _) =
-                self.inner.map(grid, progress)?.into_dense();
-            power.par_mapv_inplace(|x| 10.0 * x.log10());
-            Ok((power, spread))
+            if !hears(&self.inner)? {
+                let (mut power, spread) = self.inner.map(grid, progress)?.into_dense();
+                power.par_mapv_inplace(|x| 10.0 * x.log10());
+                return Ok((power, spread, None, None));
+            }
+            // A map holds the field alone: what is heard is asked for at the centres of its cells.
+            let found = self.inner.predict(&grid.sites(), progress)?;
+            let shape = (grid.rows(), grid.cols(), self.inner.bands());
+            let cube = |values: Array2<f64>| {
+                values.into_shape_with_order(shape).expect("every cell was asked for")
+            };
+            let levels = |power: Array2<f64>| cube(arrays::decibels(power));
+            Ok((
+                levels(found.power),
+                found.spread_db.map(cube),
+                found.chance_heard.map(cube),
+                found.heard.map(levels),
+            ))
         })?;
-        let (power, spread) = found.map_err(errors::estimate)?;
-        Ok((power.into_pyarray(py), spread.map(|s| s.into_pyarray(py))))
+        let (power, spread, chance, heard) = found.map_err(errors::estimate)?;
+        let array = |values: Option<_>| values.map(|v: Array3<f64>| v.into_pyarray(py));
+        Ok((power.into_pyarray(py), array(spread), array(chance), array(heard)))
+    }
+
+    /// Whether predictions say what is heard.
+    #[getter]
+    fn gives_heard(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| hears(&self.inner)).map_err(errors::estimate)
     }
 
     /// The grid that a map is drawn on by default.
@@ -255,7 +309,7 @@ impl NativeModel {
         let (report, out) = (self.inner.report(), PyDict::new(py));
         out.set_item("method", &report.method)?;
         out.set_item("chosen", report.chosen.as_ref().unwrap_or(&report.method))?;
-        let candidates = report.candidates.iter().map(|c| (c.method.clone(), c.rmse_db));
+        let candidates = report.candidates.iter().map(|c| (c.method.clone(), c.rmse_db, c.weight));
         out.set_item("candidates", candidates.collect::<Vec<_>>())?;
         out.set_item("iterations", report.iterations)?;
         out.set_item("loss", report.loss)?;

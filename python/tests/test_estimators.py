@@ -68,9 +68,11 @@ def test_every_method_fits_predicts_and_survives_a_pickle(kind: type[portolan.Es
 
 @pytest.mark.parametrize("kind", ALL)
 def test_every_option_of_the_register_is_a_parameter(kind: type[portolan.Estimator]) -> None:
-    options = {name: options for name, _, _, options in _native.methods()}[kind._method]
+    options = {name: options for name, _, _, _, options in _native.methods()}[kind._method]
     parameters = set(inspect.signature(kind).parameters)
-    assert {name for name, _, _ in options} == parameters - {"random_state", "emitters", "grid"}
+    assert {name for name, _, _ in options} == parameters - {"random_state", "emitters", "grid", "transmitters"}
+    takes = {name: takes for name, _, _, takes, _ in _native.methods()}[kind._method]
+    assert ("transmitters" in parameters) == takes
     copied = clone(make(kind))
     assert copied.get_params() == make(kind).get_params()
 

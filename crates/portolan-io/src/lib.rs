@@ -73,4 +73,4 @@ pub use places::{PlaceTable, read_places, write_predictions};
 pub use stored_map::{MapFile, Strips};
 pub use summary::{ArraySummary, FileKind, FileSummary, QuantiserSummary, inspect};
 pub use survey::Clock;
-pub use transmitters::read_transmitters;
+pub use transmitters::{parse_transmitters, read_transmitters};

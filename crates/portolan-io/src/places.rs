@@ -45,7 +45,7 @@ pub fn read_places(path: impl AsRef<Path>, crs: Option<Crs>) -> Result<PlaceTabl
     parse(source.bytes(), crs).map_err(|problem| problem.in_file(path))
 }
 
-fn parse(bytes: &[u8], crs: Option<Crs>) -> Check<PlaceTable> {
+pub(crate) fn parse(bytes: &[u8], crs: Option<Crs>) -> Check<PlaceTable> {
     let mut lines = Lines::open(bytes)?;
     let header = lines.next()?.ok_or_else(|| Problem::new("line 1: expected a header"))?;
     let names: Vec<String> = header.fields().iter().map(|name| name.trim().to_string()).collect();

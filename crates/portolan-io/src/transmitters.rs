@@ -6,7 +6,7 @@ use portolan::Readings;
 use portolan::estimate::Transmitter;
 
 use crate::error::{Check, Problem, Result};
-use crate::places::{PlaceTable, read_places};
+use crate::places::{PlaceTable, parse, read_places};
 
 /// Words for a column that says which band, for one that may, for power and for height.
 const BAND: [&str; 3] = ["band", "label", "bands"];
@@ -41,6 +41,26 @@ pub fn read_transmitters(
     let path = path.as_ref();
     let table = read_places(path, readings.crs())?;
     known(&table, readings).map_err(|problem| problem.in_file(path))
+}
+
+/// The same from the text of such a table, for callers that hold it in memory.
+///
+/// ```
+/// use portolan_io::parse_transmitters;
+/// # use ndarray::array;
+/// # use portolan::{Readings, Scale, Site, Values};
+/// # let sites = vec![Site::new(0.0, 0.0), Site::new(3.5, 1.25)];
+/// # let readings = Readings::new(sites, Values::Power(array![[1e-7], [8e-8]]), Scale::Absolute)?;
+/// let (known, notes) = parse_transmitters("x_m,y_m\n12,-3\n12,-3\n", &readings)?;
+/// assert_eq!((known.len(), notes.len()), (2, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn parse_transmitters(
+    text: &str,
+    readings: &Readings,
+) -> Result<(Vec<Transmitter>, Vec<String>)> {
+    let found = parse(text.as_bytes(), readings.crs()).and_then(|table| known(&table, readings));
+    found.map_err(|problem| problem.in_file(Path::new("transmitters")))
 }
 
 fn known(table: &PlaceTable, readings: &Readings) -> Check<(Vec<Transmitter>, Vec<String>)> {

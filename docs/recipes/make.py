@@ -1,6 +1,6 @@
 """Makes the small files of docs/recipes: a walk of ten minutes through a courtyard with seven
-transmitters, as five instruments would have written it down. `python docs/recipes/make.py` writes
-the same bytes every time."""
+transmitters, as five instruments would have written it down, and a floor with five access points.
+`python docs/recipes/make.py` writes the same bytes every time."""
 
 import json
 import math
@@ -159,6 +159,26 @@ def points(path):
     path.write_text(json.dumps(collection, indent=None, separators=(",", ":")) + "\n")
 
 
+def fingerprints(survey, known, desks):
+    """A floor of 60 m x 36 m: a line per place, a column per access point, 100 where not heard."""
+    masts = [(9, 7), (31, 29), (52, 10), (22, 18), (47, 31)]
+    lines = ["x_m,y_m," + ",".join(f"WAP{n + 1}" for n in range(len(masts)))]
+    for step in range(72):
+        x, y = 2.5 + 5.0 * (step % 12), 3.0 + 6.0 * (step // 12)
+        x, y = x + random.uniform(-1.5, 1.5), y + random.uniform(-1.5, 1.5)
+        values = []
+        for mast_x, mast_y in masts:
+            walls = 3.0 * math.sin(x / 7.0 + mast_x) * math.cos(y / 9.0 + mast_y)
+            dbm = -38.0 - 34.0 * math.log10(1.0 + math.hypot(x - mast_x, y - mast_y)) + walls
+            dbm += random.gauss(0.0, 2.0)
+            values.append(f"{dbm:.0f}" if dbm > random.gauss(-84.0, 1.5) else "100")
+        lines.append(f"{x:.2f},{y:.2f}," + ",".join(values))
+    survey.write_text("\n".join(lines) + "\n")
+    rows = [f"WAP{n + 1},{x},{y},2.5" for n, (x, y) in enumerate(masts)]
+    known.write_text("\n".join(["band,x_m,y_m,height_m", *rows]) + "\n")
+    desks.write_text("name,x_m,y_m\nreception,4,4\nkitchen,33,20\nlab,57,33\n")
+
+
 wigle(HERE / "wigle.csv", "1.6")
 wigle(HERE / "kismet.wiglecsv", "1.4", kismet=True)
 app_log(HERE / "phone.csv")
@@ -166,3 +186,4 @@ gpx(HERE / "walk.gpx")
 sweeps(HERE / "rtl_power.csv", hackrf=False)
 sweeps(HERE / "hackrf_sweep.csv", hackrf=True)
 points(HERE / "spots.geojson")
+fingerprints(HERE / "fingerprints.csv", HERE / "access-points.csv", HERE / "desks.csv")

@@ -199,11 +199,22 @@ pub(crate) fn attach(
         }
         None => Vec::new(),
     };
+    let bands: Vec<usize> = match store.find("emitter_band")? {
+        Some(array) => emitter_bands(vector("emitter_band", array)?)?,
+        None => Vec::new(),
+    };
     let exponents = exponents(store)?;
     let labels = labels(store, map.bands())?;
     let map = map.with_labels(labels)?.with_crs(crs(store, options)?);
     let map = map.with_noise_db(noise)?.with_emitters(emitters);
-    Ok(map.with_emitter_se_m(errors)?.with_exponents(exponents)?)
+    Ok(map.with_emitter_se_m(errors)?.with_emitter_bands(bands)?.with_exponents(exponents)?)
+}
+
+fn emitter_bands(numbers: Vec<f64>) -> Check<Vec<usize>> {
+    let whole = |n: f64| (n >= 0.0 && n.fract() == 0.0 && n < 1e9).then_some(n as usize);
+    numbers.iter().map(|&n| whole(n)).collect::<Option<_>>().ok_or_else(|| {
+        Problem::new("array 'emitter_band': expected the number of a band per emitter")
+    })
 }
 
 fn exponents(store: &mut dyn Store) -> Check<Vec<Exponent>> {
@@ -281,6 +292,7 @@ fn small_arrays(map: &RadioMap) -> Vec<NamedArray<'_>> {
     }
     let exponents = map.exponents();
     arrays.extend(emitter_arrays(map.grid(), map.emitters(), map.emitter_se_m(), exponents));
+    arrays.extend(emitter_band_array(map.emitter_bands()));
     arrays.extend(unit_arrays(map.scale(), map.labels()));
     arrays.extend(grid_arrays(map.grid()));
     arrays.extend(crs_array(map.crs()));
@@ -314,6 +326,12 @@ pub(crate) fn emitter_arrays<'a>(
     arrays
 }
 
+/// The bands of emitters that transmit in one each.
+fn emitter_band_array<'a>(bands: &[usize]) -> Option<NamedArray<'a>> {
+    let numbers: Array1<f64> = bands.iter().map(|band| *band as f64).collect();
+    (!bands.is_empty()).then(|| NamedArray::real("emitter_band", numbers.into_dyn().into()))
+}
+
 /// What is said about a map whose large arrays are written by themselves.
 #[derive(Clone, Copy, Debug)]
 pub struct MapAttributes<'a> {
@@ -342,6 +360,8 @@ pub fn attribute_arrays<'a>(
     let errors: Vec<[f64; 2]> = emitters.iter().filter_map(|e| e.at_se_m).collect();
     let exponents: Vec<Exponent> = emitters.iter().filter_map(|e| e.exponent).collect();
     arrays.extend(emitter_arrays(about.grid, &places, &errors, &exponents));
+    let bands: Option<Vec<usize>> = emitters.iter().map(|e| e.band()).collect();
+    arrays.extend(emitter_band_array(&bands.unwrap_or_default()));
     arrays.extend(unit_arrays(about.scale, about.labels));
     arrays.extend(grid_arrays(about.grid));
     arrays.extend(crs_array(about.crs));

@@ -104,6 +104,7 @@ impl Part for RadioMap {
             .with_noise_db(self.noise_db().map(<[f64]>::to_vec))?
             .with_emitters(self.emitters().to_vec())
             .with_emitter_se_m(self.emitter_se_m().to_vec())?
+            .with_emitter_bands(self.emitter_bands().to_vec())?
             .with_exponents(self.exponents().to_vec())
     }
 }

@@ -62,6 +62,7 @@ pub struct RadioMap {
     noise_db: Option<Vec<f64>>,
     emitters: Vec<Site>,
     emitter_se_m: Vec<[f64; 2]>,
+    emitter_bands: Vec<usize>,
     exponents: Vec<Exponent>,
 }
 
@@ -122,6 +123,7 @@ impl RadioMap {
             noise_db: None,
             emitters: Vec::new(),
             emitter_se_m: Vec::new(),
+            emitter_bands: Vec::new(),
             exponents: Vec::new(),
         }
     }
@@ -176,6 +178,34 @@ impl RadioMap {
     pub fn with_emitter_se_m(mut self, emitter_se_m: Vec<[f64; 2]>) -> Result<Self, InputError> {
         self.check_per_emitter("emitter_se", emitter_se_m.len(), &[2])?;
         self.emitter_se_m = emitter_se_m;
+        Ok(self)
+    }
+
+    /// Attaches the bands of emitters that transmit in one band each, one per emitter or none at all.
+    ///
+    /// ```
+    /// # use ndarray::Array3;
+    /// # use portolan::{Grid, RadioMap, Scale, Site};
+    /// # let power = Array3::from_elem((4, 5, 3), 1e-7);
+    /// let map = RadioMap::dense(Grid::new(4, 5, 1.0)?, power, Scale::Absolute)?
+    ///     .with_emitters(vec![Site::new(0.0, 2.0), Site::new(3.0, 3.0)])
+    ///     .with_emitter_bands(vec![2, 0])?;
+    /// assert_eq!(map.emitters_of(2).collect::<Vec<_>>(), [0]);
+    /// assert_eq!(map.emitters_of(1).count(), 0);
+    /// let some = map.select_bands(&[1, 2])?;
+    /// assert_eq!((some.emitters(), some.emitter_bands()), (&[Site::new(0.0, 2.0)][..], &[1][..]));
+    /// assert!(map.with_emitter_bands(vec![0, 3]).is_err());
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
+    pub fn with_emitter_bands(mut self, emitter_bands: Vec<usize>) -> Result<Self, InputError> {
+        self.check_per_emitter("emitter_band", emitter_bands.len(), &[])?;
+        if let Some(band) = emitter_bands.iter().find(|band| **band >= self.bands()) {
+            let last = self.bands() - 1;
+            return Err(InputError::Request(format!(
+                "an emitter of band {band}: the map has bands 0 to {last}"
+            )));
+        }
+        self.emitter_bands = emitter_bands;
         Ok(self)
     }
 
@@ -272,6 +302,18 @@ impl RadioMap {
         &self.emitter_se_m
     }
 
+    /// The bands of emitters that transmit in one band each; empty where they do not, or where that is
+    /// unknown.
+    pub fn emitter_bands(&self) -> &[usize] {
+        &self.emitter_bands
+    }
+
+    /// Numbers of the emitters that a band may have: all but those that transmit in another one only.
+    pub fn emitters_of(&self, band: usize) -> impl Iterator<Item = usize> {
+        let own = move |r: &usize| self.emitter_bands.get(*r).is_none_or(|of| *of == band);
+        (0..self.emitters.len()).filter(own)
+    }
+
     /// Path-loss exponents; empty where unknown.
     pub fn exponents(&self) -> &[Exponent] {
         &self.exponents
@@ -321,7 +363,7 @@ impl RadioMap {
         out.iter_mut().for_each(|o| *o = o.exp());
     }
 
-    /// The map of some bands, in that order.
+    /// The map of some bands, in that order; emitters of other bands only are left out.
     pub fn select_bands(&self, bands: &[usize]) -> Result<Self, InputError> {
         let labels = self.labels.select(bands, self.bands())?;
         let power = match &self.power {
@@ -332,9 +374,22 @@ impl RadioMap {
             }),
         };
         let noise = |all: &Vec<f64>| bands.iter().map(|&band| all[band]).collect();
+        let place = |band: usize| bands.iter().position(|chosen| *chosen == band);
+        // Factored maps keep every emitter, as their factors do.
+        let dropped = |r: usize| {
+            matches!(self.power, Power::Dense(_))
+                && self.emitter_bands.get(r).is_some_and(|own| place(*own).is_none())
+        };
+        let kept: Vec<usize> = (0..self.emitters.len()).filter(|r| !dropped(*r)).collect();
+        let emitter_bands: Option<Vec<usize>> =
+            kept.iter().map(|&r| place(*self.emitter_bands.get(r)?)).collect();
         Ok(Self {
             power,
             labels,
+            emitters: picked(&self.emitters, &kept),
+            emitter_se_m: picked(&self.emitter_se_m, &kept),
+            emitter_bands: emitter_bands.unwrap_or_default(),
+            exponents: picked(&self.exponents, &kept),
             spread_db: self.spread_db.as_ref().map(|all| all.select(Axis(2), bands)),
             noise_db: self.noise_db.as_ref().map(noise),
             ..self.clone()
@@ -399,6 +454,11 @@ pub(crate) fn corners(grid: Grid, site: Site) -> [(Cell, f64); 4] {
         (Cell::new(bottom, left), down * (1.0 - across)),
         (Cell::new(bottom, right), down * across),
     ]
+}
+
+/// Some of the values; none where there are none.
+fn picked<T: Copy>(all: &[T], kept: &[usize]) -> Vec<T> {
+    kept.iter().filter_map(|&r| all.get(r).copied()).collect()
 }
 
 fn check_power(

@@ -98,7 +98,8 @@ fn by_strips(request: &MapRequest<'_>) -> Result<Vec<String>, Failure> {
         noise_db: noise.as_deref(),
         crs: model.crs(),
     };
-    let small = attribute_arrays(&attributes, model.emitters());
+    let emitters: Vec<_> = model.emitters().iter().filter_map(|e| e.in_bands(bands)).collect();
+    let small = attribute_arrays(&attributes, &emitters);
     let mut writer = MapWriter::create(output, &layout, &small, force)?;
     let strip = (STRIP / (cols * bands.len()).max(1)).clamp(1, rows);
     let mut loudest = 0.0f64;

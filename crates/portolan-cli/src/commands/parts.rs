@@ -82,7 +82,7 @@ impl<'a> ModelParts<'a> {
             bands: bands.len(),
             spread: model.gives_spread(),
             noise_db: noise,
-            emitters: model.emitters().iter().map(|emitter| emitter.at).collect(),
+            emitters: model.emitters().iter().filter_map(|e| Some(e.in_bands(bands)?.at)).collect(),
         };
         Ok(Self { model, bands, share: Share::of(&about), about, progress, loudest: 0.0 })
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use ndarray::Array2;
-use portolan::estimate::{Residuals, Split, folds, without};
+use portolan::estimate::{Residuals, Split, folds, method, methods, without};
 use portolan::{Context, Grid, Readings};
 use portolan_io::picture::{ColourMap, Figure, HeatPanel, Key, Panel, Sensor};
 use portolan_io::{check_output, write_bytes};
@@ -26,6 +26,26 @@ struct Row {
     failed: Option<String>,
 }
 
+/// Known transmitters are for some of the methods at least; the others do not look at them.
+fn check_transmitters(args: &ValidateArgs, calls: &[MethodCall]) -> Result<(), Failure> {
+    let takes = |name: &str| method(name).map(|m| m.takes_transmitters);
+    if args.transmitters.is_none() {
+        return Ok(());
+    }
+    for call in calls {
+        if takes(&call.name)? {
+            return Ok(());
+        }
+    }
+    let given: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+    let who = methods().iter().filter(|m| m.takes_transmitters).map(|m| m.name);
+    Err(Failure::input(format!(
+        "--transmitters: {} make no use of them; choose from {}",
+        given.join(", "),
+        who.collect::<Vec<_>>().join(", ")
+    )))
+}
+
 pub fn run(args: &ValidateArgs) -> Result<(), Failure> {
     set_threads(args.run.threads)?;
     let calls = args.methods.iter().map(|m| MethodCall::parse(m)).collect::<Result<Vec<_>, _>>()?;
@@ -36,6 +56,7 @@ pub fn run(args: &ValidateArgs) -> Result<(), Failure> {
         check_output(plot, args.force)?;
         check_apart(plot, &[&args.readings])?;
     }
+    check_transmitters(args, &calls)?;
     let readings = load_readings(&args.readings, &args.read.options())?;
     let split = match args.split {
         SplitName::Random => Split::Random,

@@ -11,6 +11,7 @@ mod demo;
 mod emitters;
 mod formats;
 mod gis;
+mod hearing;
 mod models;
 mod npz;
 mod out_of_memory;

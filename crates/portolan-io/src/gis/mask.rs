@@ -185,7 +185,7 @@ impl Mask {
         let (crs, scale, labels) = (map.crs(), map.scale(), map.labels().clone());
         let noise = map.noise_db().map(<[f64]>::to_vec);
         let (emitters, errors) = (map.emitters().to_vec(), map.emitter_se_m().to_vec());
-        let exponents = map.exponents().to_vec();
+        let (exponents, own) = (map.exponents().to_vec(), map.emitter_bands().to_vec());
         let (mut power, mut spread) = map.into_dense();
         self.apply(grid, (0..grid.rows(), 0..grid.cols()), &mut power, spread.as_mut());
         RadioMap::dense(grid, power, scale)?
@@ -195,6 +195,7 @@ impl Mask {
             .with_noise_db(noise)?
             .with_emitters(emitters)
             .with_emitter_se_m(errors)?
+            .with_emitter_bands(own)?
             .with_exponents(exponents)
     }
 }

@@ -65,7 +65,7 @@ pub fn map_figure(request: &MapFigure<'_>) -> Result<Scene, PictureError> {
     let panel = |title: &str, field: Array2<f64>, of: &RadioMap| MapPanel {
         bar: Some(look.bar(of)),
         contours: look.contours.clone(),
-        emitters: emitters(of),
+        emitters: emitters(of, band),
         ..plain(title, field, shades.clone())
     };
     let mut panels = Vec::new();
@@ -126,7 +126,7 @@ pub fn spectrum_figure(
         .map(|(band, field)| MapPanel {
             bar: Some(look.bar(map)),
             contours: look.contours.clone(),
-            emitters: emitters(map),
+            emitters: emitters(map, *band),
             sensors: readings.map(|r| sensors(r, &[*band], map)).unwrap_or_default(),
             ..plain(&band_title(map, *band), field, shades.clone())
         })
@@ -204,9 +204,13 @@ fn plain(title: &str, field: Array2<f64>, shades: Shades) -> MapPanel {
     }
 }
 
-fn emitters(map: &RadioMap) -> Vec<(Site, Option<[f64; 2]>)> {
-    let se = |place: usize| map.emitter_se_m().get(place).copied();
-    map.emitters().iter().enumerate().map(|(place, site)| (*site, se(place))).collect()
+/// The emitters of a band: those of other bands only are not shown. A place that is known has no
+/// ellipse.
+fn emitters(map: &RadioMap, band: usize) -> Vec<(Site, Option<[f64; 2]>)> {
+    let (sites, errors) = (map.emitters(), map.emitter_se_m());
+    map.emitters_of(band)
+        .map(|r| (sites[r], errors.get(r).copied().filter(|se| *se != [0.0; 2])))
+        .collect()
 }
 
 fn spread_panel(spread: Array2<f64>, colours: ColourMap) -> MapPanel {

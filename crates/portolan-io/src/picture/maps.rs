@@ -35,11 +35,11 @@ pub fn methods_figure(
     let field = decibels(&truth.band(band), offset);
     let limits = robust_limits(&[&field], WIDEST_DB);
     let mut first = power_panel("truth", field, grid, limits);
-    mark_emitters(&mut first, truth);
+    mark_emitters(&mut first, truth, band);
     let mut panels = vec![first, sensor_panel(readings, band, offset, limits, grid)];
     panels.extend(estimates.iter().map(|(name, map)| {
         let mut panel = power_panel(name, decibels(&map.band(band), offset), grid, limits);
-        mark_emitters(&mut panel, map);
+        mark_emitters(&mut panel, map, band);
         panel
     }));
     let mut figure = Figure {
@@ -52,11 +52,12 @@ pub fn methods_figure(
     Ok(figure.draw())
 }
 
-fn mark_emitters(panel: &mut HeatPanel, map: &RadioMap) {
+fn mark_emitters(panel: &mut HeatPanel, map: &RadioMap, band: usize) {
     let grid = map.grid();
-    panel.emitters = map.emitters().iter().map(|at| grid.position(*at)).collect();
+    panel.emitters = map.emitters_of(band).map(|r| grid.position(map.emitters()[r])).collect();
     let cells = |se: &[f64; 2]| se.map(|s| s / grid.cell_m());
-    panel.emitter_se = map.emitter_se_m().iter().map(cells).collect();
+    let errors = map.emitter_se_m();
+    panel.emitter_se = map.emitters_of(band).filter_map(|r| errors.get(r).map(cells)).collect();
     panel.bar = Some(format!("power [{}]", map.scale().decibels()));
 }
 

@@ -22,6 +22,18 @@ pub struct ModelEmitter {
 }
 
 impl ModelEmitter {
+    /// The band that it transmits in, where that is one only.
+    pub fn band(&self) -> Option<usize> {
+        let mut on = (0..self.psd.len()).filter(|&band| self.psd[band] > 0.0);
+        on.next().filter(|_| on.next().is_none())
+    }
+
+    /// The same emitter in some bands, in that order; None where it transmits in none of them.
+    pub fn in_bands(&self, bands: &[usize]) -> Option<Self> {
+        let psd: Vec<f64> = bands.iter().map(|&band| self.psd[band]).collect();
+        psd.iter().any(|p| *p > 0.0).then(|| Self { psd, ..self.clone() })
+    }
+
     /// In the words of a map's findings.
     pub fn finding(&self) -> EmitterFinding {
         EmitterFinding {

@@ -234,11 +234,13 @@ impl Model {
         let places = self.emitters.iter().map(|e| e.at).collect();
         let errors = self.emitters.iter().filter_map(|e| e.at_se_m).collect();
         let exponents = self.emitters.iter().filter_map(|e| e.exponent).collect();
+        let bands: Option<Vec<usize>> = self.emitters.iter().map(ModelEmitter::band).collect();
         Ok(map
             .with_crs(self.crs)
             .with_noise_db(noise)?
             .with_emitters(places)
             .with_emitter_se_m(errors)?
+            .with_emitter_bands(bands.unwrap_or_default())?
             .with_exponents(exponents)?)
     }
 

@@ -338,12 +338,14 @@ fn chosen(
     Ok(reported(model, entrants[best].label, candidates))
 }
 
-/// Every member's weight, and its error at sensors left out one by one and box by box; None where a
-/// member cannot leave sensors out.
+/// Every member's weight, and its rmse in dB at sensors left out one by one and box by box.
+type Weighed = Vec<(f64, [f64; 2])>;
+
+/// Weighs the members; None where one of them cannot leave sensors out.
 fn weighed(
     readings: &Readings,
     members: &[(&'static str, Model)],
-) -> Result<Option<Vec<(f64, [f64; 2])>>, EstimateError> {
+) -> Result<Option<Weighed>, EstimateError> {
     let judge = Judge::new(readings);
     let sites = readings.sites();
     let all: Vec<usize> = (0..sites.len()).collect();
@@ -436,7 +438,7 @@ fn best_weights(matrix: &[Vec<f64>]) -> Vec<f64> {
 fn join(
     readings: &Readings,
     members: Vec<(&'static str, Model)>,
-    found: Option<Vec<(f64, [f64; 2])>>,
+    found: Option<Weighed>,
 ) -> Result<Model, EstimateError> {
     if members.is_empty() {
         return Err(EstimateError::Numerical("no method could fit the readings".into()));

@@ -8,21 +8,20 @@
 //! neighbourhoods only, one part of the sensors is held out instead. How much is compared follows
 //! from the readings alone, so that the same readings lead to the same choice on any machine.
 
-use faer::Mat;
+mod weights;
 
 use super::combined::Combined;
 use super::emitters::{completed, start_factors};
 use super::field::{Structure, alone};
-use super::folds::{Split, folds, spread_folds};
+use super::folds::spread_folds;
 use super::held_out::{Judge, Losses};
 use super::{Context, Emitters, Field, Kriging, Method, OptionSpec, Options, ThinPlate};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Family;
-use crate::linalg::solve_general;
-use crate::link::DB_PER_LN;
 use crate::model::{Candidate, Model, Predictor};
 use crate::progress::Progress;
 use crate::readings::Readings;
+use weights::{Weighed, weighed};
 
 const OWN: &[OptionSpec] = &[OptionSpec {
     name: "folds",
@@ -46,11 +45,6 @@ const HELD_PARTS: usize = 5;
 const MOST_HELD: usize = 600;
 /// Sensors up to which methods are weighed; more take too long to leave out.
 const MOST_WEIGHED: usize = 1500;
-/// Parts that boxes of sensors are left out in.
-const BOX_PARTS: usize = 5;
-/// How far weights are drawn together, in units of the least squared error: small differences are
-/// luck.
-const CAUTION: f64 = 0.1;
 
 /// The best of several methods, by what they predict at sensors that they have not seen.
 ///
@@ -123,8 +117,11 @@ impl Method for Auto {
         let (structure, note) = self.structure(readings, context, &progress.part(0.0..0.4))?;
         let rest = progress.part(0.4..1.0);
         let mut model = match structure {
+            // Where silence counts, `field` holds kriging's account of it already.
             Some(Structure::Bands) if readings.not_heard().is_some() => {
-                alone_only(readings, context, &rest)?
+                let mut model = Alone.fit(readings, context, &rest)?;
+                model.report_mut().chosen = Some("field".into());
+                model
             }
             Some(Structure::Bands) => self.combined(entrants, readings, context, &rest)?,
             Some(Structure::Emitters(found)) => {
@@ -161,17 +158,6 @@ impl Method for Alone {
     ) -> Result<Model, EstimateError> {
         alone::fit(readings, context, progress)
     }
-}
-
-/// Where silence counts, `field` holds kriging's account of it already.
-fn alone_only(
-    readings: &Readings,
-    context: &Context<'_>,
-    progress: &Progress<'_>,
-) -> Result<Model, EstimateError> {
-    let mut model = alone::fit(readings, context, progress)?;
-    model.report_mut().chosen = Some("field".into());
-    Ok(model)
 }
 
 /// How one entrant did.
@@ -336,102 +322,6 @@ fn chosen(
         None => entrants[best].method.fit(readings, context, &progress.quiet())?,
     };
     Ok(reported(model, entrants[best].label, candidates))
-}
-
-/// Every member's weight, and its rmse in dB at sensors left out one by one and box by box.
-type Weighed = Vec<(f64, [f64; 2])>;
-
-/// Weighs the members; None where one of them cannot leave sensors out.
-fn weighed(
-    readings: &Readings,
-    members: &[(&'static str, Model)],
-) -> Result<Option<Weighed>, EstimateError> {
-    let judge = Judge::new(readings);
-    let sites = readings.sites();
-    let all: Vec<usize> = (0..sites.len()).collect();
-    let boxes: Vec<Vec<usize>> = folds(sites, BOX_PARTS, Split::Blocks, 0)
-        .into_iter()
-        .filter(|f| f.len() < sites.len())
-        .collect();
-    // Errors in ln power of every member, one by one and box by box.
-    let mut errors: [Vec<Vec<Option<f64>>>; 2] = [Vec::new(), Vec::new()];
-    for (_, model) in members {
-        let Some(one) = model.leave_one_out()? else { return Ok(None) };
-        errors[0].push(judge.errors(&all, &one));
-        let mut own = Vec::new();
-        for held in &boxes {
-            let left_out: Vec<_> = held.iter().map(|&s| sites[s]).collect();
-            let Some(power) = model.predict_without(&left_out)? else { return Ok(None) };
-            own.extend(judge.errors(held, &power));
-        }
-        errors[1].push(own);
-    }
-    let count = members.len();
-    let mut total = vec![vec![0.0; count]; count];
-    let mut each = vec![[f64::INFINITY; 2]; count];
-    for (kind, errors) in errors.iter().enumerate() {
-        let gram = gram(errors);
-        let least = (0..count).map(|m| gram[m][m]).fold(f64::INFINITY, f64::min);
-        if !(least.is_finite() && least > 0.0) {
-            continue;
-        }
-        for i in 0..count {
-            each[i][kind] = DB_PER_LN * gram[i][i].sqrt();
-            for j in 0..count {
-                total[i][j] += gram[i][j] / least;
-            }
-        }
-    }
-    (0..count).for_each(|i| total[i][i] += CAUTION);
-    let weights = best_weights(&total);
-    Ok(Some(weights.into_iter().zip(each).collect()))
-}
-
-/// Mean products of the members' errors, over the entries that all of them have.
-fn gram(errors: &[Vec<Option<f64>>]) -> Vec<Vec<f64>> {
-    let count = errors.len();
-    let mut sums = vec![vec![0.0; count]; count];
-    let mut entries = 0.0;
-    for entry in 0..errors[0].len() {
-        let Some(own) = errors.iter().map(|e| e[entry]).collect::<Option<Vec<f64>>>() else {
-            continue;
-        };
-        entries += 1.0;
-        for i in 0..count {
-            for j in 0..count {
-                sums[i][j] += own[i] * own[j];
-            }
-        }
-    }
-    sums.iter_mut().flatten().for_each(|s| *s /= entries);
-    sums
-}
-
-/// Weights of sum 1, none negative, with the least w^T A w: over every set of members the free
-/// minimum, where it is positive.
-fn best_weights(matrix: &[Vec<f64>]) -> Vec<f64> {
-    let count = matrix.len();
-    let mut best = (f64::INFINITY, vec![1.0 / count as f64; count]);
-    for set in 1usize..1 << count {
-        let own: Vec<usize> = (0..count).filter(|m| set >> m & 1 == 1).collect();
-        let part = Mat::from_fn(own.len(), own.len(), |i, j| matrix[own[i]][own[j]]);
-        let ones = Mat::from_fn(own.len(), 1, |_, _| 1.0);
-        let Some(free) = solve_general(part.as_ref(), ones.as_ref()) else { continue };
-        let sum: f64 = (0..own.len()).map(|i| free[(i, 0)]).sum();
-        let mut weights = vec![0.0; count];
-        own.iter().enumerate().for_each(|(i, &m)| weights[m] = free[(i, 0)] / sum);
-        if weights.iter().any(|w| !w.is_finite() || *w < 0.0) {
-            continue;
-        }
-        let value: f64 = (0..count)
-            .flat_map(|i| (0..count).map(move |j| (i, j)))
-            .map(|(i, j)| weights[i] * matrix[i][j] * weights[j])
-            .sum();
-        if value < best.0 {
-            best = (value, weights);
-        }
-    }
-    best.1
 }
 
 /// The members as one model.

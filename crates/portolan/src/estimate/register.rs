@@ -164,7 +164,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "kriging",
         summary: "ordinary or universal kriging, hyperparameters fitted, with a spread",
-        revision: 2,
+        revision: 3,
         gives_spread: true,
         needs_truth: false,
         takes_start: false,
@@ -229,7 +229,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "field",
         summary: "path loss and shadowing of every emitter, with places, PSDs and a spread (ours)",
-        revision: 3,
+        revision: 4,
         gives_spread: true,
         needs_truth: false,
         takes_start: true,
@@ -241,8 +241,8 @@ const METHODS: &[Registered] = &[
     },
     Registered {
         name: "auto",
-        summary: "the best of several methods by cross-validation over sensors (the default)",
-        revision: 3,
+        summary: "several methods, chosen or combined by how they predict sensors left out (the default)",
+        revision: 4,
         gives_spread: true,
         needs_truth: false,
         takes_start: true,

@@ -228,29 +228,39 @@ impl EmitterPosterior {
 
     /// Posterior mean of the place and its standard deviation along x and y.
     pub fn place(&self, places: &EmitterPlaces) -> (Site, [f64; 2]) {
-        // Relative to the first: coordinates may be millions of metres.
-        let first = places.at[0];
-        let (mut mean, mut square) = ([0.0; 2], [0.0; 2]);
-        for (w, at) in self.weights.iter().zip(&places.at) {
-            let off = [at.x_m - first.x_m, at.y_m - first.y_m];
-            for axis in 0..2 {
-                mean[axis] += w * off[axis];
-                square[axis] += w * off[axis] * off[axis];
-            }
-        }
-        let sd = [0, 1].map(|a| (square[a] - mean[a] * mean[a]).max(0.0).sqrt());
-        (Site::new(first.x_m + mean[0], first.y_m + mean[1]), sd)
+        mean_place(&self.weights, &places.at)
     }
 
-    /// Posterior mean of the exponent and its standard deviation, within and between places.
+    /// Posterior mean of the exponent and its standard deviation.
     pub fn exponent(&self) -> Exponent {
-        let (mut value, mut square) = (0.0, 0.0);
-        for (w, t) in self.weights.iter().zip(&self.trends) {
-            value += w * t.exponent;
-            square += w * (t.exponent * t.exponent + t.covariance[2]);
-        }
-        Exponent { value, se: (square - value * value).max(0.0).sqrt() }
+        mean_exponent(&self.weights, &self.trends)
     }
+}
+
+/// Mean of weighted places and their standard deviation along x and y.
+pub(crate) fn mean_place(weights: &[f64], places: &[Site]) -> (Site, [f64; 2]) {
+    // Relative to the first: coordinates may be millions of metres.
+    let first = places[0];
+    let (mut mean, mut square) = ([0.0; 2], [0.0; 2]);
+    for (w, at) in weights.iter().zip(places) {
+        let off = [at.x_m - first.x_m, at.y_m - first.y_m];
+        for axis in 0..2 {
+            mean[axis] += w * off[axis];
+            square[axis] += w * off[axis] * off[axis];
+        }
+    }
+    let sd = [0, 1].map(|a| (square[a] - mean[a] * mean[a]).max(0.0).sqrt());
+    (Site::new(first.x_m + mean[0], first.y_m + mean[1]), sd)
+}
+
+/// Mean exponent and its standard deviation, within and between places.
+pub(crate) fn mean_exponent(weights: &[f64], trends: &[PathLoss]) -> Exponent {
+    let (mut value, mut square) = (0.0, 0.0);
+    for (w, t) in weights.iter().zip(trends) {
+        value += w * t.exponent;
+        square += w * (t.exponent * t.exponent + t.covariance[2]);
+    }
+    Exponent { value, se: (square - value * value).max(0.0).sqrt() }
 }
 
 /// Mean over weighted places of level - exponent * loss.

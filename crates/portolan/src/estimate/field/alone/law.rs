@@ -2,13 +2,11 @@
 
 use rayon::prelude::*;
 
-use super::super::draw::EmitterField;
 use super::super::law::{EmitterPlaces, Law, Mast, Shadow};
 use super::Survey;
 use super::places::lattice;
 use crate::error::EstimateError;
 use crate::estimate::Transmitter;
-use crate::findings::Exponent;
 use crate::gaussian_process::{PooledLaw, clustered, minimise};
 use crate::link::DB_PER_LN;
 use crate::progress::Progress;
@@ -258,13 +256,3 @@ impl Noises {
 
 /// Band, sites, values and noise.
 type Entries = (usize, Vec<Site>, Vec<f64>, Noises);
-
-/// Mean and standard deviation of a band's exponent, within and between places.
-pub(super) fn exponent(field: &EmitterField) -> Exponent {
-    let (mut value, mut square) = (0.0, 0.0);
-    for (w, t) in field.weights.iter().zip(&field.trends) {
-        value += w * t.exponent;
-        square += w * (t.exponent * t.exponent + t.covariance[2]);
-    }
-    Exponent { value, se: (square - value * value).max(0.0).sqrt() }
-}

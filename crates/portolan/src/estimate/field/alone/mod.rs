@@ -13,7 +13,7 @@ use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::draw::{EmitterField, EmitterKriging};
-use super::law::{Covariates, EmitterPlaces, EmitterPosterior};
+use super::law::{Covariates, EmitterPlaces, EmitterPosterior, mean_exponent, mean_place};
 use crate::error::EstimateError;
 use crate::estimate::Context;
 use crate::gaussian_process::{
@@ -317,7 +317,7 @@ impl Part {
     }
 }
 
-/// The transmitters of the bands that speak for one.
+/// The transmitters of the bands that speak for one, and those that are known.
 fn transmitters(
     survey: &Survey,
     fields: &[BandField],
@@ -328,25 +328,29 @@ fn transmitters(
     let power = |band: usize| {
         survey.samples[band].values.iter().map(|v| survey.link.inverse(*v)).sum::<f64>()
     };
-    let spoken: Vec<usize> = (0..bands).filter(|&band| weights[band] > 0.5).collect();
+    let spoken = |band: &usize| weights[*band] > 0.5 || !account.masts[*band].is_empty();
+    let spoken: Vec<usize> = (0..bands).filter(spoken).collect();
     let total = spoken.iter().map(|&band| power(band)).sum::<f64>().max(f64::MIN_POSITIVE);
-    spoken
-        .iter()
-        .map(|&band| {
-            let field = &fields[band].field;
-            let known = !field.masts.is_empty();
-            let (at, se) = places::mean(&field.places, &field.weights, account.spacing_m);
-            let mut psd = vec![0.0; bands];
-            psd[band] = 1.0;
-            ModelEmitter {
-                at,
-                at_se_m: Some(if known { [0.0; 2] } else { se }),
-                exponent: Some(law::exponent(field)),
-                psd,
-                power_share: power(band) / total,
-            }
-        })
-        .collect()
+    let mut found = Vec::new();
+    for band in spoken {
+        let (field, masts) = (&fields[band].field, &account.masts[band]);
+        let mut psd = vec![0.0; bands];
+        psd[band] = 1.0;
+        let exponent = Some(mean_exponent(&field.weights, &field.trends));
+        let own = power(band) / total;
+        let mut add = |at: Site, at_se_m: [f64; 2], power_share: f64| {
+            let (at_se_m, psd) = (Some(at_se_m), psd.clone());
+            found.push(ModelEmitter { at, at_se_m, exponent, psd, power_share });
+        };
+        if masts.is_empty() {
+            // A place stands for its square.
+            let (at, sd) = mean_place(&field.weights, &field.places);
+            add(at, sd.map(|sd| sd.hypot(account.spacing_m / 12f64.sqrt())), own);
+        }
+        let shares: f64 = masts.iter().map(|mast| mast.share).sum();
+        masts.iter().for_each(|mast| add(mast.at, [0.0; 2], own * mast.share / shares));
+    }
+    found
 }
 
 #[cfg(test)]

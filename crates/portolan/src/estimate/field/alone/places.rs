@@ -31,18 +31,3 @@ pub(super) fn lattice(region: &Region, count: usize) -> (EmitterPlaces, f64) {
     places.log_prior.iter_mut().for_each(|p| *p -= sum.ln());
     (places, spacing)
 }
-
-/// Mean and standard deviation of weighted places; each stands for a square.
-pub(super) fn mean(places: &[Site], weights: &[f64], spacing_m: f64) -> (Site, [f64; 2]) {
-    let first = places[0];
-    let (mut mean, mut square) = ([0.0; 2], [0.0; 2]);
-    for (at, w) in places.iter().zip(weights) {
-        for (axis, off) in [at.x_m - first.x_m, at.y_m - first.y_m].into_iter().enumerate() {
-            mean[axis] += w * off;
-            square[axis] += w * off * off;
-        }
-    }
-    let own = spacing_m / 12f64.sqrt();
-    let se = [0, 1].map(|a| (square[a] - mean[a] * mean[a]).max(0.0).sqrt().hypot(own));
-    (Site::new(first.x_m + mean[0], first.y_m + mean[1]), se)
-}

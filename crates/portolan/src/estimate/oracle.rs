@@ -94,7 +94,16 @@ fn fitted_decorrelation(truth: &RadioMap, factors: &Factors, area: &Area, law: &
         })
         .collect();
     let fixed = FixedShadow::default();
-    shadow::fit(area, law, &sites, &samples, fixed, shadow::usual(area, fixed)).decorrelation_m
+    shadow::fit(
+        area,
+        law,
+        &sites,
+        &samples,
+        fixed,
+        shadow::usual(area, fixed),
+        shadow::MOST_SENSORS,
+    )
+    .decorrelation_m
 }
 
 impl Method for Oracle {

@@ -229,7 +229,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "field",
         summary: "path loss and shadowing of every emitter, with places, PSDs and a spread (ours)",
-        revision: 4,
+        revision: 5,
         gives_spread: true,
         needs_truth: false,
         takes_start: true,
@@ -242,7 +242,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "auto",
         summary: "several methods, chosen or combined by how they predict sensors left out (the default)",
-        revision: 4,
+        revision: 5,
         gives_spread: true,
         needs_truth: false,
         takes_start: true,

@@ -15,6 +15,7 @@ use super::shear::Shears;
 use super::spectra;
 use crate::error::EstimateError;
 use crate::gaussian_process::Correlation;
+use crate::linalg::Cholesky;
 use crate::progress::Progress;
 use crate::site::Site;
 
@@ -61,6 +62,8 @@ pub(super) struct FieldFit<'a> {
     pub law: Law,
     pub fixed: FixedShadow,
     pub best_place_only: bool,
+    /// Sensors that the law is fitted to; more say little more.
+    pub law_sensors: usize,
     /// The readings have no noise, and the start fits them.
     pub exact: bool,
     /// The start is an earlier estimate.
@@ -155,6 +158,39 @@ impl FieldFit<'_> {
         Ok(rounds)
     }
 
+    /// Loss of every reading, predicted by the others; law, places and noise are kept.
+    pub fn left_out(&self) -> Result<Vec<f64>, EstimateError> {
+        let found = self.linearised();
+        let count = found.emitters;
+        let correlations = self.correlation().matrix(self.sites);
+        // What the other sensors leave open of every emitter at a sensor.
+        let open: Vec<Vec<f64>> = self
+            .honest_all(&found)
+            .par_iter()
+            .map(|p| {
+                let all = self.covariates(&correlations, &p.noise)?;
+                let own = all.cholesky.inverse_diagonal();
+                let without = own.iter().zip(&p.noise).map(|(i, noise)| 1.0 / i - noise);
+                Ok(without.map(|v| v.max(1e-6 * self.shadow.sill)).collect())
+            })
+            .collect::<Result<_, EstimateError>>()?;
+        let covariance = |information: &[f64], prior: &dyn Fn(usize) -> f64| {
+            let matrix = Mat::from_fn(count, count, |r, q| {
+                information[r * count + q] + if r == q { prior(r) } else { 0.0 }
+            });
+            Cholesky::new(matrix.as_ref())
+                .map_or_else(|| Mat::zeros(count, count), |whole| whole.inverse())
+        };
+        let (size, neighbours) = (count * count, spectra::given_neighbours());
+        let at_sensor: Vec<Mat<f64>> = (0..self.sites.len())
+            .map(|n| covariance(&found.information[n * size..][..size], &|r| 1.0 / open[r][n]))
+            .collect();
+        let in_band: Vec<Mat<f64>> = (0..self.psd.ncols())
+            .map(|k| covariance(&found.band_information[k * size..][..size], &|_| neighbours))
+            .collect();
+        Ok(self.targets.left_out(&self.logs, &self.psd, self.noise, &at_sensor, &in_band))
+    }
+
     fn linearised(&self) -> Linearised {
         self.targets.linearised(&self.logs, &self.psd, self.noise)
     }
@@ -202,7 +238,8 @@ impl FieldFit<'_> {
             .map(|(Pseudo { values, noise }, places)| EmitterSample { values, noise, places })
             .collect();
         let (law, sites) = (&self.law, self.sites);
-        self.shadow = shadow::fit(&self.area, law, sites, &samples, self.fixed, self.shadow);
+        let most = self.law_sensors;
+        self.shadow = shadow::fit(&self.area, law, sites, &samples, self.fixed, self.shadow, most);
         Ok(samples.into_iter().map(|s| s.places).collect())
     }
 

@@ -20,6 +20,11 @@ pub(super) const LEAST_RELATIVE: f64 = 1e-3;
 /// How softly a floor of hearing cuts, in units of ln power: about 2 dB, receivers differ.
 const SOFT_FLOOR: f64 = 0.5;
 
+/// The most that a reading is believed to have said of its own prediction, and the farthest that a
+/// prediction in ln power moves without it.
+const MOST_OWN: f64 = 0.95;
+const LARGEST_MOVE: f64 = 3.0;
+
 /// Power below this has no meaningful logarithm.
 const LEAST_POWER: f64 = 1e-290;
 
@@ -153,6 +158,55 @@ impl Reported {
         found
     }
 
+    /// Loss of every reading, each predicted by the others to first order: `at_sensor` and
+    /// `in_band` are covariances (emitters x emitters) of a sensor's log SLFs and of a band's ln PSDs
+    /// given all readings, one after the other.
+    pub fn left_out(
+        &self,
+        logs: &Array2<f64>,
+        psd: &Array2<f64>,
+        noise: Noise,
+        at_sensor: &[Mat<f64>],
+        in_band: &[Mat<f64>],
+    ) -> Vec<f64> {
+        let (sensors, bands) = self.dim();
+        let emitters = psd.nrows();
+        let mut losses = Vec::with_capacity(sensors * bands);
+        let mut share = vec![0.0; emitters];
+        for n in 0..sensors {
+            for k in 0..bands {
+                share
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(r, s)| *s = logs[[n, r]].exp() * psd[[r, k]]);
+                let total = share.iter().sum::<f64>().max(LEAST_POWER);
+                if !self.read(n, k) {
+                    continue;
+                }
+                let Pull { slope, information } = self.pull(n, k, total, noise);
+                share.iter_mut().for_each(|s| *s /= total);
+                let mut variance = 0.0;
+                for (r, a) in share.iter().enumerate() {
+                    for (q, b) in share.iter().enumerate() {
+                        variance += a * b * (at_sensor[n][(r, q)] + in_band[k][(r, q)]);
+                    }
+                }
+                // Without its own pull the logarithm would stand there.
+                let own = (information * variance).min(MOST_OWN);
+                let moved = (slope * variance / (1.0 - own)).clamp(-LARGEST_MOVE, LARGEST_MOVE);
+                losses.push(self.loss(n, k, total * (-moved).exp(), noise));
+            }
+        }
+        losses
+    }
+
+    fn read(&self, sensor: usize, band: usize) -> bool {
+        match self {
+            Reported::Power { power, .. } => !power[[sensor, band]].is_nan(),
+            Reported::Levels { levels, .. } => levels[[sensor, band]] != MISSING_LEVEL,
+        }
+    }
+
     /// Noise that explains the residuals best, over a grid of both kinds.
     pub fn noise(&self, logs: &Array2<f64>, psd: &Array2<f64>, least_additive: f64) -> Noise {
         let least = Noise { relative: LEAST_RELATIVE, additive: least_additive };
@@ -175,28 +229,35 @@ impl Reported {
         let free = 1.0 - emitters / bands as f64 - emitters / sensors as f64;
         let mut sizes: Vec<f64> = entries.iter().map(|e| e.0.abs()).collect();
         sizes.sort_by(f64::total_cmp);
-        let mut best = (f64::INFINITY, least);
         let middle = sizes[sizes.len() / 2];
-        for i in -8..=8 {
-            for j in 0..=16 {
-                let trial = Noise {
-                    relative: LEAST_RELATIVE * 2000f64.powf(f64::from(j) / 16.0),
-                    additive: (middle * 10f64.powf(f64::from(i) / 4.0)).max(least_additive),
-                };
-                let value: f64 = entries
-                    .iter()
-                    .map(|(e, t)| {
-                        let v = (trial.relative * t).powi(2) + trial.additive.powi(2);
-                        v.ln() + e * e / v
-                    })
-                    .sum();
-                if value < best.0 {
-                    best = (value, trial);
+        let at = |i: i32, j: i32| Noise {
+            relative: LEAST_RELATIVE * 2000f64.powf(f64::from(j) / 16.0),
+            additive: (middle * 10f64.powf(f64::from(i) / 4.0)).max(least_additive),
+        };
+        let misfit = |trial: Noise| -> f64 {
+            // One logarithm for four variances, none of which is that small.
+            let four = |four: &[(f64, f64)]| {
+                let (mut product, mut squares) = (1.0f64, 0.0);
+                for (e, t) in four {
+                    let v = (trial.relative * t).powi(2) + trial.additive.powi(2);
+                    product *= v;
+                    squares += e * e / v;
                 }
+                product.ln() + squares
+            };
+            entries.chunks(4).map(four).sum()
+        };
+        let grid = (-8..=8).flat_map(|i| (0..=16).map(move |j| at(i, j)));
+        let mut best = (f64::INFINITY, least);
+        for trial in grid {
+            let value = misfit(trial);
+            if value < best.0 {
+                best = (value, trial);
             }
         }
+        let best = best.1;
         let widen = free.max(0.1).sqrt().recip();
-        Noise { relative: best.1.relative * widen, additive: best.1.additive * widen }
+        Noise { relative: best.relative * widen, additive: best.additive * widen }
     }
 }
 

@@ -287,6 +287,7 @@ impl Field {
             },
             fixed: self.fixed(),
             best_place_only: self.best_place_only,
+            law_sensors: shadow::MOST_SENSORS,
             exact,
             warm,
             unmet,

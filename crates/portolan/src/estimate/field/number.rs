@@ -1,10 +1,10 @@
 //! How many emitters the readings speak for, and whether they speak for emitters at all.
 //!
-//! Readings without noise show their rank. With noise or levels, some entries are held out and
-//! predicted with 1, 2, ... emitters by the fit itself, shadowing, places and all: levels alone
-//! say too little. One emitter more is believed if it makes the held-out entries clearly likelier
-//! (a paired comparison). Then some sensors are held out, and emitters must predict them better
-//! than kriging every band alone.
+//! Readings without noise show their rank. With noise or levels the model is fitted with 1, 2, ...
+//! emitters, shadowing, places and all (levels alone say too little), and every reading is predicted
+//! by the others. One emitter more is believed if that makes the readings clearly likelier (a paired
+//! comparison). Then some sensors are held out, and emitters must predict them better than kriging
+//! every band alone.
 
 use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
@@ -12,6 +12,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::Field;
+use super::fit::FieldFit;
 use super::linearised::Reported;
 use crate::error::EstimateError;
 use crate::estimate::emitters::{number_of_emitters, shown};
@@ -24,25 +25,33 @@ use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
 use crate::unmix::{MOST, count_exact};
 
-/// Entries are dealt into so many parts, and so many of them take their turn to be held out: of
-/// power, and of levels, which say less.
+/// One entry in so many is held out for a first look.
 const PARTS: usize = 8;
-const TURNS: (usize, usize) = (3, 4);
-/// The same for sensors.
+/// Sensors are dealt into so many parts, and so many of them take their turn to be held out.
 const SENSOR_PARTS: usize = 4;
 const SENSOR_TURNS: usize = 2;
-/// More sensors than this add time and decide little.
+/// More sensors than this add time and decide little: of those that count emitters, and of those
+/// held out.
+const COUNTED: usize = 300;
 const JUDGED: usize = 112;
+/// Sensors that the law of a fit is fitted to which is only judged.
+const LAW_SENSORS: usize = 70;
 /// Fewer sensors than this cannot spare any.
 const FEWEST: usize = 8;
-/// Rounds of a fit that is only judged.
+/// Rounds of a fit that takes a first look, of one that counts, and of one that predicts held-out
+/// sensors.
 const ROUNDS: usize = 6;
-/// And of one that predicts held-out sensors.
+const COUNT_ROUNDS: usize = 9;
 const SENSOR_ROUNDS: usize = 12;
-/// One emitter more, or none at all, must lower the held-out loss by this many standard errors.
+/// By how many standard errors one emitter more must make readings likelier: power, and levels,
+/// which say less.
+const MORE: (f64, f64) = (5.0, 2.0);
+/// By how many standard errors kriging must be better for bands to be fitted alone.
 const WORTH: f64 = 2.0;
 /// Numbers of emitters without a gain after which the search ends.
 const PATIENCE: usize = 2;
+/// Numbers that are tried at once.
+const AT_ONCE: usize = 2;
 /// The emitters of a first look, and by how many standard errors and by which
 /// factor bands alone must be better to end the search there.
 const MANY: usize = 8;
@@ -130,11 +139,11 @@ impl Field {
             return Ok(None);
         }
         let some = some_of(readings, JUDGED);
-        let Some(turn) = EntryTurn::new(&some, 0, context.seed) else { return Ok(None) };
+        let Some(turn) = EntryTurn::new(&some, context.seed) else { return Ok(None) };
         let many = MANY.min(some.bands() / 2).min(some.sensors() / 4).max(1);
         let quiet = progress.quiet();
         let targets = Reported::new(&turn.kept);
-        let mut fit = self.begin(&turn.kept, &targets, many, context)?;
+        let mut fit = self.judged(&turn.kept, &targets, many, context)?;
         fit.iterate(ROUNDS, &quiet)?;
         let together = fit.logs.mapv(f64::exp).dot(&fit.psd);
         let kriging = Kriging::default().fit(&turn.kept, context, &quiet)?;
@@ -168,57 +177,60 @@ impl Field {
             let asked = number_of_emitters(readings, context)?;
             return Ok(if context.start.is_some() { asked } else { shown(readings, asked) });
         }
-        let turns = match readings.values() {
-            Values::Power(power) => match count_exact(power) {
-                Some(emitters) => return Ok(emitters),
-                None => TURNS.0,
-            },
-            Values::Levels { .. } => TURNS.1,
-        };
-        let some = some_of(readings, JUDGED);
-        let turns: Vec<EntryTurn> =
-            (0..turns).filter_map(|turn| EntryTurn::new(&some, turn, context.seed)).collect();
-        if turns.is_empty() {
-            return number_of_emitters(readings, context);
+        if let Values::Power(power) = readings.values()
+            && let Some(emitters) = count_exact(power)
+        {
+            return Ok(emitters);
         }
+        let some = some_of(readings, COUNTED);
+        let targets = Reported::new(&some);
+        let quiet = progress.quiet();
+        let left_out = |emitters: usize| {
+            let mut fit = self.judged(&some, &targets, emitters, context)?;
+            fit.iterate(COUNT_ROUNDS, &quiet)?;
+            fit.left_out()
+        };
+        let worth = match readings.values() {
+            Values::Power(_) => MORE.0,
+            Values::Levels { .. } => MORE.1,
+        };
+        let likelier = |least: &[f64], losses: &[f64]| {
+            gain(least, losses) > worth && losses.iter().sum::<f64>() < least.iter().sum()
+        };
         let most = MOST.min(some.bands()).min(some.sensors());
+        let numbers: Vec<usize> = (1..=most).collect();
         let mut best: Option<(usize, Vec<f64>)> = None;
-        for emitters in 1..=most {
-            progress.report(emitters - 1, most)?;
-            let losses = self.held_out(&turns, emitters, context, progress)?;
-            match &best {
-                Some((_, least)) if gain(least, &losses) <= WORTH => {}
-                _ => best = Some((emitters, losses)),
+        for tried in numbers.chunks(AT_ONCE) {
+            progress.report(tried[0] - 1, most)?;
+            let losses = tried
+                .par_iter()
+                .map(|&e| left_out(e))
+                .collect::<Result<Vec<_>, EstimateError>>()?;
+            for (&emitters, losses) in tried.iter().zip(losses) {
+                match &best {
+                    Some((good, _)) if emitters > good + PATIENCE => {}
+                    Some((_, least)) if !likelier(least, &losses) => {}
+                    _ => best = Some((emitters, losses)),
+                }
             }
-            if best.as_ref().is_some_and(|(good, _)| emitters >= good + PATIENCE) {
+            if best.as_ref().is_some_and(|(good, _)| *tried.last().unwrap_or(&0) >= good + PATIENCE)
+            {
                 break;
             }
         }
         Ok(best.map_or(1, |(emitters, _)| emitters))
     }
 
-    /// Loss of every held-out entry of every turn.
-    fn held_out(
+    /// The start of a fit that is only judged.
+    fn judged<'a>(
         &self,
-        turns: &[EntryTurn],
+        readings: &'a Readings,
+        targets: &'a Reported,
         emitters: usize,
         context: &Context<'_>,
-        progress: &Progress<'_>,
-    ) -> Result<Vec<f64>, EstimateError> {
-        let quiet = progress.quiet();
-        let parts: Vec<Vec<f64>> = turns
-            .par_iter()
-            .map(|turn| {
-                let targets = Reported::new(&turn.kept);
-                let mut fit = self.begin(&turn.kept, &targets, emitters, context)?;
-                fit.iterate(ROUNDS, &quiet)?;
-                let model = fit.logs.mapv(f64::exp).dot(&fit.psd);
-                let loss =
-                    |&(n, k): &(usize, usize)| turn.whole.loss(n, k, model[[n, k]], fit.noise);
-                Ok(turn.held.iter().map(loss).collect())
-            })
-            .collect::<Result<_, EstimateError>>()?;
-        Ok(parts.concat())
+    ) -> Result<FieldFit<'a>, EstimateError> {
+        let fit = self.begin(readings, targets, emitters, context)?;
+        Ok(FieldFit { law_sensors: LAW_SENSORS, ..fit })
     }
 
     /// What the held-out sensors lose.
@@ -231,7 +243,7 @@ impl Field {
     ) -> Result<Losses, EstimateError> {
         let quiet = progress.quiet();
         let targets = Reported::new(&turn.kept);
-        let mut fit = self.begin(&turn.kept, &targets, emitters, context)?;
+        let mut fit = self.judged(&turn.kept, &targets, emitters, context)?;
         fit.run(self.rounds.unwrap_or(SENSOR_ROUNDS), &quiet)?;
         let model = fit.predict(turn.held.sites()).mapv(f64::exp).dot(&fit.psd);
         Ok(turn.losses(|sensor| model.row(sensor).to_vec()))
@@ -275,18 +287,16 @@ fn kriged(
 /// Readings with some entries left out.
 struct EntryTurn {
     kept: Readings,
-    whole: Reported,
     held: Vec<(usize, usize)>,
 }
 
 impl EntryTurn {
     /// None where a band would be left without readings.
-    fn new(readings: &Readings, turn: usize, seed: u64) -> Option<Self> {
-        // The same deal in every turn.
+    fn new(readings: &Readings, seed: u64) -> Option<Self> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (sensors, bands) = readings.values().dim();
         let mut held: Vec<(usize, usize)> = (0..sensors * bands)
-            .filter(|_| rng.random_range(0..PARTS) == turn)
+            .filter(|_| rng.random_range(0..PARTS) == 0)
             .map(|i| (i / bands, i % bands))
             .collect();
         let mut values = readings.values().clone();
@@ -301,8 +311,7 @@ impl EntryTurn {
             }
         }
         let kept = readings.with_values(values).ok()?;
-        let whole = Reported::new(readings);
-        (!held.is_empty()).then(|| Self { kept, whole, held })
+        (!held.is_empty()).then(|| Self { kept, held })
     }
 }
 

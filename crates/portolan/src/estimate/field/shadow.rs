@@ -11,7 +11,7 @@ use crate::link::DB_PER_LN;
 use crate::site::Site;
 
 /// Sensors that the evidence is taken from; more say little more.
-const MOST_SENSORS: usize = 220;
+pub(crate) const MOST_SENSORS: usize = 220;
 /// The prior: what shadowing is like in measurements, within factors.
 const USUAL_DB: f64 = 6.0;
 const SPREAD_SILL: f64 = 1.5;
@@ -47,11 +47,12 @@ pub(crate) fn fit(
     samples: &[EmitterSample],
     fixed: FixedShadow,
     start: Shadow,
+    most: usize,
 ) -> Shadow {
     if fixed.decorrelation_m.is_some() && fixed.sill.is_some() {
         return usual(area, fixed);
     }
-    let step = sites.len().div_ceil(MOST_SENSORS).max(1);
+    let step = sites.len().div_ceil(most).max(1);
     let kept: Vec<usize> = (0..sites.len()).step_by(step).collect();
     let sites: Vec<Site> = kept.iter().map(|&n| sites[n]).collect();
     let thin = |all: &[f64]| kept.iter().map(|&n| all[n]).collect::<Vec<f64>>();

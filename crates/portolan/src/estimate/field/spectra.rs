@@ -13,6 +13,12 @@ const REACH: f64 = 30.0;
 const TURNS: usize = 3;
 const LARGEST_STEP: f64 = 1.5;
 
+/// Precision of ln c in a band whose two neighbours are known.
+pub(super) fn given_neighbours() -> f64 {
+    let memory = (-1.0 / REACH).exp();
+    (1.0 + memory * memory) / (SILL * (1.0 - memory * memory))
+}
+
 /// Moves the PSDs (emitters x bands); returns the variance of their logarithms.
 pub(super) fn step(psd: &mut Array2<f64>, found: &Linearised) -> Array2<f64> {
     let (count, bands) = psd.dim();

@@ -2,11 +2,14 @@
 
 use ndarray::{Array2, Array3};
 
+use super::Field;
+use super::linearised::Reported;
 use crate::error::EstimateError;
 use crate::estimate::{Context, Emitters, Method, build, method};
 use crate::fixture::{self, Estimate};
 use crate::grid::{Cell, Grid};
 use crate::map::{Factors, RadioMap};
+use crate::progress::Progress;
 use crate::readings::{Readings, Values};
 use crate::scale::Scale;
 use crate::score::score;
@@ -342,4 +345,43 @@ fn bands_that_share_nothing_are_no_worse_than_kriged() {
     let ((field, notes), (kriging, _)) = (error("field"), error("kriging"));
     assert!(field <= 1.001 * kriging, "{field} {kriging} {notes:?}");
     assert!(notes.iter().any(|note| note.contains("fitted alone: held-out")), "{notes:?}");
+}
+
+#[test]
+fn a_reading_left_out_is_missed_as_by_a_fit_without_it() {
+    let truth = map(32, 16, 2, 3);
+    let noisy = Sensing { snr_db: Some(15.0), ..Sensing::exact(SensorLayout::Count(50), 5) };
+    let readings = sense(&truth, &noisy).unwrap();
+    let context = Context { emitters: Emitters::Count(2), ..Context::default() };
+    let fit = |readings: &Readings, each: &mut dyn FnMut(&mut super::FieldFit<'_>)| {
+        let targets = Reported::new(readings);
+        let mut fit = Field::default().begin(readings, &targets, 2, &context).unwrap();
+        fit.iterate(12, &Progress::silent()).unwrap();
+        each(&mut fit);
+    };
+    let whole = Reported::new(&readings);
+    let (mut left_out, mut own) = (Vec::new(), Vec::new());
+    let mut noise = None;
+    fit(&readings, &mut |fit| {
+        left_out = fit.left_out().unwrap();
+        let model = fit.logs.mapv(f64::exp).dot(&fit.psd);
+        own = model.indexed_iter().map(|((n, k), t)| whole.loss(n, k, *t, fit.noise)).collect();
+        noise = Some(fit.noise);
+    });
+    let mut off = Vec::new();
+    let mut optimism = Vec::new();
+    for i in (0..left_out.len()).step_by(31) {
+        let at = (i / 16, i % 16);
+        let mut power = readings.power().into_owned();
+        power[at] = f64::NAN;
+        let without = readings.with_values(Values::Power(power)).unwrap();
+        fit(&without, &mut |fit| {
+            let total = fit.logs.row(at.0).mapv(f64::exp).dot(&fit.psd.column(at.1));
+            let lost = whole.loss(at.0, at.1, total, noise.unwrap());
+            off.push((left_out[i] - lost).abs());
+            optimism.push((own[i] - lost).abs());
+        });
+    }
+    let mean = |all: &[f64]| all.iter().map(|v| v.min(1.0)).sum::<f64>() / all.len() as f64;
+    assert!(mean(&off) < 0.5 * mean(&optimism), "{} {}", mean(&off), mean(&optimism));
 }

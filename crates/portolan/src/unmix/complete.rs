@@ -3,10 +3,12 @@
 //! are a combination of its columns, by variable projection (Golub and Pereyra 1973) with Kaufman's
 //! Jacobian and Levenberg's damping; then each gap is what its sensor's combination says.
 
-use super::count::MOST;
-use crate::linalg::Cholesky;
 use faer::Mat;
-use ndarray::Array2;
+use ndarray::{Array2, Axis};
+
+use super::count::MOST;
+use super::thin::read_by_more;
+use crate::linalg::Cholesky;
 
 /// More bands than this make the system too large to be solved in passing.
 const MOST_BANDS: usize = 256;
@@ -25,30 +27,44 @@ const MARGIN: (usize, usize) = (2, 20);
 const FILLINGS: usize = 30;
 
 /// The readings (sensors x bands, NaN = gap) without gaps, where they are exact and the gaps leave
-/// no doubt. None where there are no gaps, or noise.
+/// no doubt; a few bands may be read by too few, and keep theirs. None where there is nothing to
+/// fill, or noise.
 pub(crate) fn complete(power: &Array2<f64>) -> Option<Array2<f64>> {
     let (sensors, bands) = power.dim();
     let gaps = power.iter().filter(|x| x.is_nan()).count();
     if gaps == 0 || !(3..=MOST_BANDS).contains(&bands) || sensors < 4 {
         return None;
     }
-    let all: Vec<Row> = power.rows().into_iter().map(|row| Row::new(row.iter().copied())).collect();
     let mut before = (f64::INFINITY, 0);
-    let mut warm: Option<Factor> = None;
+    let mut warm: Option<(usize, Factor)> = None;
     for rank in 1..=MOST.min(bands - 1).min(sensors - 1) {
-        let usable = usable(&all, bands, rank)?;
+        // Bands that too few read to be known keep their gaps.
+        let solid = read_by_more(power, rank);
+        let known = power.select(Axis(1), &solid);
+        if known.iter().all(|x| !x.is_nan()) {
+            return None;
+        }
+        let all: Vec<Row> =
+            known.rows().into_iter().map(|row| Row::new(row.iter().copied())).collect();
+        let usable = usable(&all, solid.len(), rank)?;
         let every = usable.len().div_ceil(MOST_SENSORS);
         let rows: Vec<&Row> = usable.iter().step_by(every).copied().collect();
-        let found = Factor::search(&rows, bands, rank, warm.as_ref())?;
+        let same = warm.as_ref().filter(|(bands, _)| *bands == solid.len()).map(|(_, f)| f);
+        let found = Factor::search(&rows, solid.len(), rank, same)?;
         if found.error < EXACT {
-            return fill(power, &all, &found.factor);
+            let known = fill(&known, &all, &found.factor)?;
+            let mut whole = power.clone();
+            for (band, column) in solid.iter().zip(known.columns()) {
+                whole.column_mut(*band).assign(&column);
+            }
+            return Some(whole);
         }
         let stuck = if found.error > NO_GAIN * before.0 { before.1 + 1 } else { 0 };
         if stuck == 2 {
             return None;
         }
         before = (found.error, stuck);
-        warm = Some(found.factor);
+        warm = Some((solid.len(), found.factor));
     }
     None
 }

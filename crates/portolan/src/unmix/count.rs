@@ -3,10 +3,11 @@
 //! or levels: held-out entries (Wold 1978; Owen and Perry 2009) are predicted with 1, 2, ...
 //! emitters, and the fewest that predict about as well as the best are taken.
 
-use ndarray::Array2;
+use ndarray::{Array2, Axis};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::thin::solid_bands;
 use super::weighted::Bounds;
 use super::{UnmixOptions, check, equilibrate, scale, sensors_without_gaps, vertices};
 use crate::error::EstimateError;
@@ -77,7 +78,9 @@ pub fn count(readings_power: &Array2<f64>, link: Link, seed: u64) -> Result<Coun
 }
 
 /// The number of emitters where the readings show it beyond doubt, because they carry no noise.
+/// A few bands that hardly any sensor read are left out.
 pub fn count_exact(readings_power: &Array2<f64>) -> Option<usize> {
+    let readings_power = readings_power.select(Axis(1), &solid_bands(readings_power));
     let (sensors, bands) = readings_power.dim();
     let power: Vec<f64> = readings_power.iter().copied().collect();
     exact_rank(&power, bands, MOST.min(sensors).min(bands)).map(|count| count.emitters)

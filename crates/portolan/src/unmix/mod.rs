@@ -18,6 +18,7 @@ pub(crate) mod simulated;
 mod small;
 #[cfg(test)]
 mod tests;
+mod thin;
 mod vertices;
 mod weighted;
 
@@ -26,6 +27,7 @@ pub(crate) use count::judge;
 pub use count::{Count, Evidence, MOST, count, count_exact};
 pub use levels::{count_levels, unmix_levels};
 pub use refine::refine;
+pub(crate) use thin::{extended, solid_bands};
 pub(crate) use weighted::Bounds;
 
 use ndarray::Array2;

@@ -330,6 +330,32 @@ impl Readings {
         })
     }
 
+    /// All sensors' readings of some of the bands.
+    pub(crate) fn with_bands(&self, bands: &[usize]) -> Result<Self, InputError> {
+        let values = match &self.values {
+            Values::Power(power) => Values::Power(power.select(Axis(1), bands)),
+            Values::Levels { levels, quantiser } => Values::Levels {
+                levels: levels.select(Axis(1), bands),
+                quantiser: quantiser.clone(),
+            },
+        };
+        let part = Self::checked(self.sites.clone(), values, self.scale)?;
+        let pick = |entries: &Array2<f64>| entries.select(Axis(1), bands);
+        Ok(Self {
+            crs: self.crs,
+            labels: self.labels.select(bands, self.bands())?,
+            grid: self.grid,
+            not_heard: self.not_heard.as_ref().map(|n| NotHeard {
+                entries: n.entries.select(Axis(1), bands),
+                floor: bands.iter().map(|&band| n.floor[band]).collect(),
+            }),
+            repeats: self.repeats.as_ref().map(pick),
+            noise_db: self.noise_db.as_ref().map(pick),
+            time_s: self.time_s.clone(),
+            ..part
+        })
+    }
+
     /// The same sensors and bands with other values and nothing known of their noise.
     pub(crate) fn with_values(&self, values: Values) -> Result<Self, InputError> {
         let fresh = Self::checked(self.sites.clone(), values, self.scale)?;

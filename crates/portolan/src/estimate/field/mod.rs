@@ -246,8 +246,7 @@ impl Field {
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
         let power = readings.power();
-        let known = Values::Power(power.select(Axis(1), solid));
-        let part = Readings::new(readings.sites().to_vec(), known, readings.scale())?;
+        let part = readings.with_bands(solid)?;
         let part_targets = Reported::new(&part);
         let (fit, rounds) = self.run(&part, &part_targets, emitters, context, progress)?;
         let slf = fit.logs.mapv(f64::exp);

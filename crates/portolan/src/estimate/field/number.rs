@@ -36,6 +36,8 @@ const COUNTED: usize = 300;
 const JUDGED: usize = 112;
 /// Sensors that the law of a fit is fitted to which is only judged.
 const LAW_SENSORS: usize = 70;
+/// Bands that fewer sensors read take no part in a comparison at held-out sensors.
+const READ_BY: usize = 12;
 /// Fewer sensors than this cannot spare any.
 const FEWEST: usize = 8;
 /// Rounds of a fit that takes a first look, of one that counts, and of one that predicts held-out
@@ -101,7 +103,7 @@ impl Field {
         if told(readings, context) || readings.bands() == 1 || sure() {
             return Ok((factored, None));
         }
-        let some = some_of(readings, JUDGED);
+        let some = some_of(&well_read(readings), JUDGED);
         let folds = spread_folds(some.sites(), SENSOR_PARTS);
         let turns: Vec<SensorTurn> =
             folds[..SENSOR_TURNS].iter().filter_map(|fold| SensorTurn::new(&some, fold)).collect();
@@ -254,6 +256,20 @@ impl Field {
 fn told(readings: &Readings, context: &Context<'_>) -> bool {
     let asked = context.emitters != Emitters::Auto || context.start.is_some();
     asked || readings.sensors() < FEWEST
+}
+
+/// The bands that enough sensors read to spare some of them; all where hardly any is.
+fn well_read(readings: &Readings) -> Readings {
+    let read = |entry: (usize, usize)| match readings.values() {
+        Values::Power(power) => !power[entry].is_nan(),
+        Values::Levels { levels, .. } => levels[entry] != MISSING_LEVEL,
+    };
+    let sensors = |band: usize| (0..readings.sensors()).filter(|&n| read((n, band))).count();
+    let bands: Vec<usize> = (0..readings.bands()).filter(|&b| sensors(b) >= READ_BY).collect();
+    match bands.len() {
+        0 | 1 => readings.clone(),
+        _ => readings.with_bands(&bands).unwrap_or_else(|_| readings.clone()),
+    }
 }
 
 /// At most so many of the sensors, evenly spread over their order.

@@ -1,0 +1,228 @@
+// Tiles: fetched as numbers, coloured here. A tile is 256 pixels at a power-of-two scale: at zoom z
+// a pixel is 2^-z metres. The server gives a place every few pixels; between them we go linearly.
+
+import * as api from "./api.js";
+import { SHADES } from "./colour.js";
+
+export const TILE = 256;
+const FINE = 2;
+const DRAFT = 8;
+const UNKNOWN = -32768;
+const MOST_KEPT = 320;
+const AT_ONCE = 4;
+
+/** What tiles show: a map, a layer and what it needs. Equal keys share tiles. */
+export function layerKey(source) {
+  switch (source.layer) {
+    case "best": return `${source.id} best`;
+    case "above": return `${source.id} above ${source.band} ${source.level}`;
+    default: return `${source.id} ${source.layer} ${source.band}`;
+  }
+}
+
+function layerQuery(source, step) {
+  const words = { layer: source.layer, step };
+  if (source.layer !== "best") words.band = source.band;
+  if (source.layer === "above") words.level = source.level;
+  return words;
+}
+
+/** Tiles of any number of maps, by what they show. */
+export class Tiles {
+  constructor(changed) {
+    this.changed = changed;
+    this.kept = new Map();
+    this.running = new Map();
+    this.asked = new Map();
+    this.tick = 0;
+  }
+
+  clear() {
+    this.kept.clear();
+    this.asked.clear();
+    for (const controller of this.running.values()) controller.abort();
+    this.running.clear();
+  }
+
+  key(source, z, x, y) {
+    return `${layerKey(source)}/${z}/${x}/${y}`;
+  }
+
+  /** A tile that is here, or nothing. */
+  find(source, z, x, y) {
+    const tile = this.kept.get(this.key(source, z, x, y));
+    if (tile) tile.used = ++this.tick;
+    return tile;
+  }
+
+  put(source, z, x, y, step, values) {
+    const key = this.key(source, z, x, y);
+    const old = this.kept.get(key);
+    if (old && old.step < step) return;
+    const gaps = values ? values.indexOf(UNKNOWN) >= 0 : false;
+    this.kept.set(key, { values, step, gaps, picture: null, painted: "", used: ++this.tick });
+    if (this.kept.size > MOST_KEPT) {
+      const oldest = [...this.kept].sort((a, b) => a[1].used - b[1].used);
+      for (const [gone] of oldest.slice(0, this.kept.size - MOST_KEPT * 0.8)) this.kept.delete(gone);
+    }
+  }
+
+  /** Asks for the tiles of a rectangle that are missing: those that the server has at once, the
+   * others one by one, a draft first. */
+  want(source, { z, x0, x1, y0, y1 }) {
+    const place = `${layerKey(source)}/${z}/${x0}/${x1}/${y0}/${y1}`;
+    const missing = [];
+    for (let y = y0; y <= y1; y++) for (let x = x0; x <= x1; x++) {
+      const tile = this.kept.get(this.key(source, z, x, y));
+      if (!tile || tile.step > FINE) missing.push([x, y]);
+    }
+    if (!missing.length) return Promise.resolve();
+    if (this.asked.has(place)) return this.asked.get(place);
+    const work = this.fetchAll(source, { z, x0, x1, y0, y1 }, missing)
+      .catch((error) => {
+        if (error.name !== "AbortError" && !(error instanceof TypeError)) console.warn(error.message);
+      })
+      .finally(() => this.asked.delete(place));
+    this.asked.set(place, work);
+    return work;
+  }
+
+  async fetchAll(source, view, missing) {
+    const { z, x0, x1, y0, y1 } = view;
+    this.latest = source;
+    const words = { z, x0, x1, y0, y1, ...layerQuery(source, FINE) };
+    const buffer = await api.bytes(`/api/items/${source.id}/tiles${api.query(words)}`);
+    const count = (x1 - x0 + 1) * (y1 - y0 + 1);
+    const flags = new Uint8Array(buffer, 0, count);
+    const size = (TILE / FINE + 1) ** 2;
+    let at = count + (count % 2), n = 0, found = 0;
+    for (let y = y1; y >= y0; y--) for (let x = x0; x <= x1; x++, n++) {
+      if (flags[n] === 1) {
+        this.put(source, z, x, y, FINE, new Int16Array(buffer, at, size));
+        at += 2 * size;
+        found++;
+      } else if (flags[n] === 2) {
+        this.put(source, z, x, y, FINE, null);
+      }
+    }
+    if (found) this.changed();
+    const middle = [(x0 + x1) / 2, (y0 + y1) / 2];
+    const left = missing
+      .filter(([x, y]) => (this.kept.get(this.key(source, z, x, y))?.step ?? 99) > FINE)
+      .sort((a, b) => Math.hypot(a[0] - middle[0], a[1] - middle[1]) - Math.hypot(b[0] - middle[0], b[1] - middle[1]));
+    if (!left.length) return;
+    await this.each(source, z, left, DRAFT);
+    await this.each(source, z, left, FINE);
+  }
+
+  async each(source, z, list, step) {
+    const queue = list.slice();
+    const worker = async () => {
+      for (let next = queue.shift(); next; next = queue.shift()) {
+        const [x, y] = next;
+        // Nobody looks there any more.
+        if (this.inView && !this.inView(source, z, x, y)) continue;
+        const old = this.kept.get(this.key(source, z, x, y));
+        if (old && old.step <= step) continue;
+        const path = `/api/items/${source.id}/tile/${z}/${x}/${y}${api.query(layerQuery(source, step))}`;
+        try {
+          this.put(source, z, x, y, step, new Int16Array(await api.bytes(path)));
+        } catch (error) {
+          if (error.status !== 404) throw error;
+          this.put(source, z, x, y, step, null);
+        }
+        this.changed();
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  }
+}
+
+/** A canvas with the colours of a tile; painted again where the colours changed. */
+export function picture(tile, paint) {
+  if (!tile.values) return null;
+  if (tile.painted === paint.key) return tile.picture;
+  tile.picture ??= new OffscreenCanvas(TILE, TILE);
+  const context = tile.picture.getContext("2d");
+  const image = new ImageData(TILE, TILE);
+  const out = new Uint32Array(image.data.buffer);
+  if (paint.steps) nearest(tile.values, tile.step, paint, out);
+  else between(tile, paint, out);
+  context.putImageData(image, 0, 0);
+  tile.painted = paint.key;
+  return tile.picture;
+}
+
+/** Numbers of bands: the nearest place decides. */
+function nearest(values, step, { shades }, out) {
+  const n = TILE / step + 1;
+  for (let py = 0, o = 0; py < TILE; py++) {
+    const row = Math.round((py + 0.5) / step) * n;
+    for (let px = 0; px < TILE; px++, o++) {
+      const value = values[row + Math.round((px + 0.5) / step)];
+      out[o] = value === UNKNOWN ? 0 : shades[value];
+    }
+  }
+}
+
+/** Linear between places, then the colour of the value. */
+function between({ values, step, gaps }, { shades, low, high }, out) {
+  const n = TILE / step, m = n + 1;
+  const scale = (SHADES - 1) / Math.max(high - low, 1e-9);
+  const line = new Float32Array(m);
+  let o = 0;
+  for (let j = 0; j < n; j++) {
+    const above = j * m, below = above + m;
+    for (let py = 0; py < step; py++) {
+      const t = (py + 0.5) / step;
+      for (let i = 0; i < m; i++) {
+        const a = values[above + i], b = values[below + i];
+        line[i] = gaps && (a === UNKNOWN || b === UNKNOWN) ? NaN : (a + t * (b - a) - low) * scale;
+      }
+      for (let i = 0; i < n; i++) {
+        const a = line[i], rise = (line[i + 1] - a) / step;
+        if (gaps && !(a + rise === a + rise)) {
+          o += step;
+          continue;
+        }
+        let v = a + 0.5 * rise;
+        for (let px = 0; px < step; px++, v += rise) {
+          out[o++] = shades[v <= 0 ? 0 : v >= SHADES - 1 ? SHADES - 1 : v | 0];
+        }
+      }
+    }
+  }
+}
+
+/** The difference of two tiles of the same place, as a tile. */
+export function difference(a, b) {
+  if (!a?.values || !b?.values || a.step !== b.step) return null;
+  if (a.less?.from === b.values) return a.less.tile;
+  const values = new Int16Array(a.values.length);
+  let gaps = false;
+  for (let i = 0; i < values.length; i++) {
+    const one = a.values[i], two = b.values[i];
+    if (one === UNKNOWN || two === UNKNOWN) {
+      values[i] = UNKNOWN;
+      gaps = true;
+    } else values[i] = Math.max(-32767, Math.min(32767, one - two));
+  }
+  a.less = { from: b.values, tile: { values, step: a.step, gaps, picture: null, painted: "" } };
+  return a.less.tile;
+}
+
+/** What a tile says at a share of its width (from the left) and height (from the top). */
+export function valueIn(tile, u, v, steps) {
+  if (!tile?.values) return null;
+  const n = TILE / tile.step, m = n + 1;
+  const x = Math.min(Math.max(u, 0), 1) * n, y = Math.min(Math.max(v, 0), 1) * n;
+  if (steps) {
+    const value = tile.values[Math.round(y) * m + Math.round(x)];
+    return value === UNKNOWN ? null : value;
+  }
+  const i = Math.min(Math.floor(x), n - 1), j = Math.min(Math.floor(y), n - 1);
+  const at = j * m + i, s = x - i, t = y - j;
+  const four = [tile.values[at], tile.values[at + 1], tile.values[at + m], tile.values[at + m + 1]];
+  if (four.includes(UNKNOWN)) return null;
+  return ((four[0] * (1 - s) + four[1] * s) * (1 - t) + (four[2] * (1 - s) + four[3] * s) * t) / 100;
+}

@@ -1,9 +1,9 @@
 // The page: what is shown, and how the parts hang together.
 
 import * as api from "./api.js";
-import { number, strip, ticks, timeline } from "./chart.js";
+import { number, strip, timeline } from "./chart.js";
 import { bandColour, bandShades, css, cssOf, setPalettes, shades } from "./colour.js";
-import { Here, make, metres } from "./here.js";
+import { Here, make, metres, occupied, within } from "./here.js";
 import * as link from "./link.js";
 import * as marks from "./marks.js";
 import { Take } from "./take.js";
@@ -427,10 +427,9 @@ class App {
 
   emitterLines(map, i) {
     const e = map.emitters[i];
-    const se = (v) => (v === null ? "" : ` ± ${number(v)}`);
-    const lines = [`Emitter ${i + 1}`, `x ${number(e.x_m)}${se(e.x_se_m)} m, y ${number(e.y_m)}${se(e.y_se_m)} m`];
-    if (e.exponent !== null) lines.push(`exponent ${number(e.exponent, 2)}${e.exponent_se ? ` ± ${number(e.exponent_se, 2)}` : ""}`);
-    if (e.occupied) lines.push(`occupies ${e.occupied.map(([a, b]) => (a === b ? this.bandName(a) : `${this.bandName(a)} – ${this.bandName(b)}`)).join(", ") || "nothing"}`);
+    const lines = [`Emitter ${i + 1}`, `x ${within(e.x_m, e.x_se_m, 1)} m, y ${within(e.y_m, e.y_se_m, 1)} m`];
+    if (e.exponent !== null) lines.push(`exponent ${within(e.exponent, e.exponent_se, 2)}`);
+    if (e.occupied) lines.push(`occupies ${occupied(e, this)}`);
     return lines;
   }
 
@@ -458,8 +457,7 @@ class App {
     this.emitter = i;
     const e = this.item.emitters[i];
     this.camera.set({ x: e.x_m, y: e.y_m });
-    if (e.psd_band !== undefined) this.setBand(e.psd_band);
-    else if (e.occupied?.length && !e.occupied.some(([a, b]) => this.band >= a && this.band <= b)) {
+    if (e.occupied?.length && !e.occupied.some(([a, b]) => this.band >= a && this.band <= b)) {
       this.setBand(Math.round((e.occupied[0][0] + e.occupied[0][1]) / 2));
     }
     this.here.about();
@@ -510,8 +508,8 @@ class App {
 
   scaleBar() {
     const span = byId("scale").querySelector("span");
-    const [, length] = ticks(0, 90 / this.camera.scale, 1);
-    const metresLong = length ?? 60 / this.camera.scale;
+    const room = 110 / this.camera.scale, power = 10 ** Math.floor(Math.log10(room));
+    const metresLong = [5, 2, 1].map((m) => m * power).find((length) => length <= room);
     span.style.width = `${metresLong * this.camera.scale}px`;
     span.textContent = metresLong >= 1000 ? `${metresLong / 1000} km` : metresLong < 0.01 ? `${metresLong * 1000} mm` : `${Number(metresLong.toPrecision(2))} m`;
   }
@@ -547,7 +545,9 @@ class App {
   wide(on) {
     byId("panel").parentElement.classList.toggle("wide", on);
     byId("wide").setAttribute("aria-pressed", on);
-    byId("wide").textContent = on ? "⇤" : "⇥";
+    byId("wide").setAttribute("aria-label", on ? "Show the panel" : "Hide the panel");
+    byId("wide").title = on ? "Show the panel" : "Hide the panel";
+    this.later();
   }
 
   isDark() {

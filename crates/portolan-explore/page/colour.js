@@ -51,5 +51,7 @@ export function cssOf([r, g, b]) {
   return `rgb(${r} ${g} ${b})`;
 }
 
-/** Colours for curves that colour-blind readers tell apart (Okabe and Ito). */
-export const CURVES = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
+/** Colours for curves that colour-blind readers tell apart (Okabe and Ito), for light and dark. */
+export function curves(dark) {
+  return dark ? ["#56b4e9", "#e69f00"] : ["#0072b2", "#d55e00"];
+}

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { number, spectrum } from "./chart.js";
-import { CURVES } from "./colour.js";
+import { curves } from "./colour.js";
 
 /** An element with attributes, events and children; text is never markup. */
 export function make(tag, attributes = {}, ...children) {
@@ -34,6 +34,19 @@ export function table(headers, rows, caption) {
 export function metres(value, span) {
   const digits = span > 2000 ? 0 : span > 20 ? 1 : 2;
   return number(value, digits);
+}
+
+/** A number with its standard error. */
+export function within(value, se, digits) {
+  if (value === null || value === undefined) return "–";
+  return `${number(value, digits)}${se === null || se === undefined ? "" : ` ± ${number(se, digits)}`}`;
+}
+
+/** The bands that an emitter occupies. */
+export function occupied(emitter, app) {
+  const plain = (band) => app.bandName(band).replace(/^band /, "");
+  const ranges = (emitter.occupied ?? []).map(([a, b]) => (a === b ? plain(a) : `${plain(a)}–${plain(b)}`));
+  return ranges.length ? ranges.join(", ") : "–";
 }
 
 export class Here {
@@ -81,9 +94,9 @@ export class Here {
       const name = maps.length > 1 ? `${of.name}: ` : "";
       parts.push(make("p", { class: "big", "data-level": i }, `${name}${number(level)} ${of.unit}`));
       const sure = spread === undefined || spread === null ? "" :
-        `± ${number(spread)} dB; 90 % between ${number(level - 1.645 * spread)} and ${number(level + 1.645 * spread)} ${of.unit}`;
-      const heard = told.chance_heard ? `; heard with ${number(100 * told.chance_heard[band], 0)} %` : "";
-      parts.push(make("p", { class: "quiet" }, `${app.bandName(band)}. ${sure}${heard}`));
+        `: ± ${number(spread)} dB, with 90 % certainty from ${number(level - 1.645 * spread)} to ${number(level + 1.645 * spread)} ${of.unit}`;
+      const heard = told.chance_heard ? `; heard with a chance of ${number(100 * told.chance_heard[band], 0)} %` : "";
+      parts.push(make("p", { class: "quiet" }, `${app.bandName(band)}${sure}${heard}`));
     });
     const chart = make("canvas", { class: "chart", role: "img", "aria-label": "Spectrum at this place with its 90 % interval; the table below has the numbers" });
     parts.push(chart);
@@ -101,8 +114,9 @@ export class Here {
       parts.push(make("details", {}, make("summary", {}, "The spectrum as a table"), table(["Band", `#${item.unit}`, "#spread, dB"], rows, "Spectrum")));
     }
     box.replaceChildren(...parts);
-    const series = maps.filter((m) => m.level).map((m, i) => ({ level: m.level, spread: m.spread, colour: CURVES[i] }));
-    const shown = series.length ? series : [{ level: near[0]?.level ?? [], spread: null, colour: CURVES[0] }];
+    const colours = curves(app.isDark());
+    const series = maps.filter((m) => m.level).map((m, i) => ({ level: m.level, spread: m.spread, colour: colours[i] }));
+    const shown = series.length ? series : [{ level: near[0]?.level ?? [], spread: null, colour: colours[0] }];
     if (shown[0].level.length) spectrum(chart, { series: shown, near: near.slice(0, 1).map((n) => n.level), band, unit: item.unit, labels: item.labels });
   }
 
@@ -120,14 +134,13 @@ export class Here {
     const emitters = (item.emitters ?? []).map((e, i) => ({ ...e, i })).filter((e) => !e.noise);
     if (emitters.length) {
       parts.push(make("h2", {}, "Emitters"));
-      parts.push(table(["", "#x, m", "#y, m", "#exponent", "#power", "occupies"], emitters.slice(0, 60).map((e) => ({
+      parts.push(table(["", "place, m", "#exponent", "#power", "occupies"], emitters.slice(0, 60).map((e) => ({
         attributes: { class: app.emitter === e.i ? "go on" : "go", onclick: () => app.chooseEmitter(e.i) },
         cells: [make("button", { type: "button", "aria-label": `Show emitter ${e.i + 1}` }, String(e.i + 1)),
-          `${metres(e.x_m, 100)}${e.x_se_m !== null ? ` ± ${number(e.x_se_m)}` : ""}`,
-          `${metres(e.y_m, 100)}${e.y_se_m !== null ? ` ± ${number(e.y_se_m)}` : ""}`,
-          e.exponent === null ? "–" : `${number(e.exponent, 2)}${e.exponent_se ? ` ± ${number(e.exponent_se, 2)}` : ""}`,
+          make("span", { class: "lines" }, `x ${within(e.x_m, e.x_se_m, 1)}`, make("br"), `y ${within(e.y_m, e.y_se_m, 1)}`),
+          within(e.exponent, e.exponent_se, 2),
           e.power_share === null ? "–" : `${number(100 * e.power_share, 0)} %`,
-          (e.occupied ?? []).map(([a, b]) => (a === b ? app.bandName(a) : `${app.bandName(a)} – ${app.bandName(b)}`)).join(", ") || "–"],
+          occupied(e, app)],
       })), "Emitters"));
     }
     const report = item.report;

@@ -14,8 +14,9 @@ function colours() {
 export function sensors(context, view, { places, levels, until, low, high, palette, errors, worst }) {
   const { ink, card } = colours();
   const n = places.x_m.length;
-  const many = n > MANY && view.camera.scale < 20 * Math.sqrt(n) / Math.max(1, view.width);
+  const many = n > MANY && countSeen(view, places) > MANY;
   const span = Math.max(high - low, 1e-9);
+  if (many && !errors) return dots(context, view, places, until);
   for (let i = 0; i < n; i++) {
     if (until !== null && places.time_s && places.time_s[i] > until) continue;
     const [px, py] = view.pixel(places.x_m[i], places.y_m[i]);
@@ -27,23 +28,45 @@ export function sensors(context, view, { places, levels, until, low, high, palet
     } else if (levels && Number.isFinite(levels[i])) {
       fill = css(palette, (levels[i] - low) / span);
     }
-    if (many && !errors) {
-      context.fillStyle = "rgb(255 255 255 / 55%)";
-      context.fillRect(px - 0.75, py - 0.75, 1.5, 1.5);
-      continue;
-    }
-    const radius = errors ? 5 : 4;
+    const radius = errors ? 5 : n > 250 ? 3 : 4;
     context.beginPath();
     context.arc(px, py, radius, 0, 2 * Math.PI);
     context.fillStyle = fill ?? "transparent";
     if (fill) context.fill();
-    context.lineWidth = 2.4;
+    context.lineWidth = n > 250 ? 1.6 : 2.4;
     context.strokeStyle = card;
     context.stroke();
-    context.lineWidth = 1;
+    context.lineWidth = n > 250 ? 0.6 : 1;
     context.strokeStyle = ink;
     context.stroke();
   }
+}
+
+function countSeen(view, { x_m, y_m }) {
+  const low = view.place(0, view.height), high = view.place(view.width, 0);
+  let seen = 0;
+  for (let i = 0; i < x_m.length; i++) if (x_m[i] > low.x && x_m[i] < high.x && y_m[i] > low.y && y_m[i] < high.y) seen++;
+  return seen;
+}
+
+/** Thousands of sensors: specks, written as pixels. */
+function dots(context, view, places, until) {
+  const { width, height } = context.canvas, ratio = view.ratio;
+  const image = new ImageData(width, height), out = new Uint32Array(image.data.buffer);
+  const speck = 0xa0ffffff, size = Math.round(1.5 * ratio);
+  for (let i = 0; i < places.x_m.length; i++) {
+    if (until !== null && places.time_s && places.time_s[i] > until) continue;
+    const [px, py] = view.pixel(places.x_m[i], places.y_m[i]);
+    const x = Math.round(px * ratio), y = Math.round(py * ratio);
+    if (x < 0 || y < 0 || x + size >= width || y + size >= height) continue;
+    for (let dy = 0; dy < size; dy++) for (let dx = 0; dx < size; dx++) out[(y + dy) * width + x + dx] = speck;
+  }
+  const layer = new OffscreenCanvas(width, height);
+  layer.getContext("2d").putImageData(image, 0, 0);
+  context.save();
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.drawImage(layer, 0, 0);
+  context.restore();
 }
 
 /** Emitters as crosses in rings with the ellipse that holds them with 90 % certainty. */

@@ -1,5 +1,6 @@
 // Tiles: fetched as numbers, coloured here. A tile is 256 pixels at a power-of-two scale: at zoom z
-// a pixel is 2^-z metres. The server gives a place every few pixels; between them we go linearly.
+// a pixel is 2^-z metres. The server gives a place every few pixels, edges included; between them
+// the picture goes linearly.
 
 import * as api from "./api.js";
 import { SHADES } from "./colour.js";
@@ -32,16 +33,9 @@ export class Tiles {
   constructor(changed) {
     this.changed = changed;
     this.kept = new Map();
-    this.running = new Map();
     this.asked = new Map();
     this.tick = 0;
-  }
-
-  clear() {
-    this.kept.clear();
-    this.asked.clear();
-    for (const controller of this.running.values()) controller.abort();
-    this.running.clear();
+    this.version = 0;
   }
 
   key(source, z, x, y) {
@@ -59,6 +53,7 @@ export class Tiles {
     const key = this.key(source, z, x, y);
     const old = this.kept.get(key);
     if (old && old.step < step) return;
+    this.version++;
     const gaps = values ? values.indexOf(UNKNOWN) >= 0 : false;
     this.kept.set(key, { values, step, gaps, picture: null, painted: "", used: ++this.tick });
     if (this.kept.size > MOST_KEPT) {
@@ -89,7 +84,6 @@ export class Tiles {
 
   async fetchAll(source, view, missing) {
     const { z, x0, x1, y0, y1 } = view;
-    this.latest = source;
     const words = { z, x0, x1, y0, y1, ...layerQuery(source, FINE) };
     const buffer = await api.bytes(`/api/items/${source.id}/tiles${api.query(words)}`);
     const count = (x1 - x0 + 1) * (y1 - y0 + 1);
@@ -138,60 +132,29 @@ export class Tiles {
   }
 }
 
-/** A canvas with the colours of a tile; painted again where the colours changed. */
+/** A canvas with the colours of a tile, a pixel for every place; painted again where the colours
+ * changed. The view enlarges it, which goes linearly between the places. */
 export function picture(tile, paint) {
   if (!tile.values) return null;
   if (tile.painted === paint.key) return tile.picture;
-  tile.picture ??= new OffscreenCanvas(TILE, TILE);
-  const context = tile.picture.getContext("2d");
-  const image = new ImageData(TILE, TILE);
+  const { values, step, gaps } = tile, n = TILE / step + 1;
+  tile.picture ??= new OffscreenCanvas(n, n);
+  const image = new ImageData(n, n);
   const out = new Uint32Array(image.data.buffer);
-  if (paint.steps) nearest(tile.values, tile.step, paint, out);
-  else between(tile, paint, out);
-  context.putImageData(image, 0, 0);
+  const { shades, low, high, steps } = paint;
+  if (steps) {
+    for (let i = 0; i < out.length; i++) out[i] = values[i] === UNKNOWN ? 0 : shades[values[i]];
+  } else {
+    const scale = (SHADES - 1) / Math.max(high - low, 1e-9), last = SHADES - 1;
+    for (let i = 0; i < out.length; i++) {
+      const v = (values[i] - low) * scale;
+      out[i] = shades[v <= 0 ? 0 : v >= last ? last : v | 0];
+    }
+    if (gaps) for (let i = 0; i < out.length; i++) if (values[i] === UNKNOWN) out[i] = 0;
+  }
+  tile.picture.getContext("2d").putImageData(image, 0, 0);
   tile.painted = paint.key;
   return tile.picture;
-}
-
-/** Numbers of bands: the nearest place decides. */
-function nearest(values, step, { shades }, out) {
-  const n = TILE / step + 1;
-  for (let py = 0, o = 0; py < TILE; py++) {
-    const row = Math.round((py + 0.5) / step) * n;
-    for (let px = 0; px < TILE; px++, o++) {
-      const value = values[row + Math.round((px + 0.5) / step)];
-      out[o] = value === UNKNOWN ? 0 : shades[value];
-    }
-  }
-}
-
-/** Linear between places, then the colour of the value. */
-function between({ values, step, gaps }, { shades, low, high }, out) {
-  const n = TILE / step, m = n + 1;
-  const scale = (SHADES - 1) / Math.max(high - low, 1e-9);
-  const line = new Float32Array(m);
-  let o = 0;
-  for (let j = 0; j < n; j++) {
-    const above = j * m, below = above + m;
-    for (let py = 0; py < step; py++) {
-      const t = (py + 0.5) / step;
-      for (let i = 0; i < m; i++) {
-        const a = values[above + i], b = values[below + i];
-        line[i] = gaps && (a === UNKNOWN || b === UNKNOWN) ? NaN : (a + t * (b - a) - low) * scale;
-      }
-      for (let i = 0; i < n; i++) {
-        const a = line[i], rise = (line[i + 1] - a) / step;
-        if (gaps && !(a + rise === a + rise)) {
-          o += step;
-          continue;
-        }
-        let v = a + 0.5 * rise;
-        for (let px = 0; px < step; px++, v += rise) {
-          out[o++] = shades[v <= 0 ? 0 : v >= SHADES - 1 ? SHADES - 1 : v | 0];
-        }
-      }
-    }
-  }
 }
 
 /** The difference of two tiles of the same place, as a tile. */

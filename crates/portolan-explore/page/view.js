@@ -1,8 +1,10 @@
 // One map on the screen: a camera that several maps may share, tiles, and marks above them.
 
-import { TILE, difference, picture, valueIn } from "./tiles.js";
+import { TILE, difference, layerKey, picture, valueIn } from "./tiles.js";
 
 const ZOOMS = [-16, 14];
+/** Pixels around the view that are drawn while it is dragged. */
+const MARGIN = 160;
 
 /** Where we look: the middle in metres, and the zoom (pixels of the page per metre, as a power of two). */
 export class Camera {
@@ -104,6 +106,7 @@ export class MapView {
 
   marksChanged() {
     this.marksAt = null;
+    this.carried = null;
     this.later();
   }
 
@@ -120,43 +123,83 @@ export class MapView {
   }
 
   draw() {
-    const { context, ratio } = this;
-    const told = this.host();
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.fillStyle = told.ground;
-    context.fillRect(0, 0, this.canvas.width, this.canvas.height);
-    if (told.plan) this.drawPlan(told.plan);
-    const seen = this.seen();
-    if (told.source && seen) {
-      context.save();
-      const [left, top] = this.pixel(told.area[0], told.area[3]);
-      const [right, bottom] = this.pixel(told.area[2], told.area[1]);
-      context.beginPath();
-      context.rect(left * ratio, top * ratio, (right - left) * ratio, (bottom - top) * ratio);
-      context.clip();
-      context.globalAlpha = told.opacity;
-      let whole = true;
-      for (let y = seen.y1; y >= seen.y0; y--) for (let x = seen.x0; x <= seen.x1; x++) {
-        const tile = this.tile(told.source, told.less, seen.z, x, y);
-        if (tile && (!tile.values || this.drawTile(picture(tile, told.paint), seen.z, x, y))) continue;
-        whole = false;
-        if (!this.drawFromAbove(told, seen.z, x, y) && this.before) {
-          const old = this.tile(this.before.source, this.before.less, seen.z, x, y);
-          if (old?.values) this.drawTile(picture(old, this.before.paint), seen.z, x, y);
-        }
-      }
-      context.restore();
-      // A new band is drawn over the one before until it is here.
-      if (whole) this.before = { source: told.source, less: told.less, paint: told.paint };
-      this.whole = whole;
+    const told = this.host(), { context } = this;
+    const moves = this.moving && this.zoomBefore === this.camera.zoom && told.source;
+    this.zoomBefore = this.camera.zoom;
+    if (moves) {
+      this.drawCarried(told);
+    } else {
+      this.drawMap(context, told);
+      this.drawMarks(told);
     }
-    this.drawMarks(told);
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    told.pointer(context, this);
     this.acts.drawn?.(this);
   }
 
-  drawTile(image, z, x, y, [sx, sy, size] = [0, 0, TILE]) {
+  /** While the map is dragged a larger picture of it, marks and all, is carried along. */
+  drawCarried(told) {
+    const { camera, context, ratio } = this;
+    const key = `${layerKey(told.source)} ${told.less ? layerKey(told.less) : ""} ${told.paint.key} ${told.opacity} ${this.tiles.version} ${this.width} ${this.height}`;
+    const shift = (at) => [(at.x - camera.x) * camera.scale, (camera.y - at.y) * camera.scale];
+    let { carried } = this;
+    const far = carried && carried.key === key && carried.zoom === camera.zoom ? Math.max(...shift(carried).map(Math.abs)) : Infinity;
+    if (far > MARGIN) {
+      const [width, height] = [this.width, this.height];
+      const image = carried?.image ?? document.createElement("canvas");
+      [this.width, this.height] = [width + 2 * MARGIN, height + 2 * MARGIN];
+      [image.width, image.height] = [Math.round(this.width * ratio), Math.round(this.height * ratio)];
+      const target = image.getContext("2d", { alpha: false });
+      this.drawMap(target, told);
+      target.setTransform(ratio, 0, 0, ratio, 0, 0);
+      told.marks(target, this);
+      [this.width, this.height] = [width, height];
+      carried = this.carried = { image, key, x: camera.x, y: camera.y, zoom: camera.zoom };
+    }
+    const [dx, dy] = shift(carried).map((v) => Math.round((v - MARGIN) * ratio));
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.drawImage(carried.image, dx, dy);
+  }
+
+  drawMap(context, told) {
+    const { ratio } = this;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.fillStyle = told.ground;
+    context.fillRect(0, 0, context.canvas.width, context.canvas.height);
+    if (told.plan) this.drawPlan(context, told.plan);
+    const seen = this.seen();
+    if (!told.source || !seen) return;
+    context.save();
+    const [left, top] = this.pixel(told.area[0], told.area[3]);
+    const [right, bottom] = this.pixel(told.area[2], told.area[1]);
+    context.beginPath();
+    context.rect(left * ratio, top * ratio, (right - left) * ratio, (bottom - top) * ratio);
+    context.clip();
+    context.globalAlpha = told.opacity;
+    context.imageSmoothingEnabled = !told.paint.steps;
+    let whole = true;
+    for (let y = seen.y1; y >= seen.y0; y--) for (let x = seen.x0; x <= seen.x1; x++) {
+      const tile = this.tile(told.source, told.less, seen.z, x, y);
+      if (tile && (!tile.values || this.drawTile(context, picture(tile, told.paint), seen.z, x, y))) continue;
+      whole = false;
+      if (!this.drawFromAbove(context, told, seen.z, x, y) && this.before) {
+        const old = this.tile(this.before.source, this.before.less, seen.z, x, y);
+        if (old?.values) this.drawTile(context, picture(old, this.before.paint), seen.z, x, y);
+      }
+    }
+    context.restore();
+    // A new band is drawn over the one before until it is here.
+    if (whole) this.before = { source: told.source, less: told.less, paint: told.paint };
+    this.whole = whole;
+  }
+
+  /** Draws a tile, or a part of it (shares of its width and height) where another would be. The first
+   * and last places of a lattice lie on the tile's edges: in the middle of its outermost pixels. */
+  drawTile(context, image, z, x, y, [u, v, share] = [0, 0, 1]) {
     if (!image) return false;
-    const side = TILE * 2 ** -z, { context, ratio } = this;
+    const n = image.width - 1;
+    const [sx, sy, size] = [0.5 + u * n, 0.5 + v * n, share * n];
+    const side = TILE * 2 ** -z, { ratio } = this;
     const [left, top] = this.pixel(x * side, (y + 1) * side).map((v) => Math.round(v * ratio));
     const [right, bottom] = this.pixel((x + 1) * side, y * side).map((v) => Math.round(v * ratio));
     context.drawImage(image, sx, sy, size, size, left, top, right - left, bottom - top);
@@ -164,47 +207,36 @@ export class MapView {
   }
 
   /** A part of a coarser tile, enlarged. */
-  drawFromAbove(told, z, x, y) {
+  drawFromAbove(context, told, z, x, y) {
     for (let up = 1; up <= 6; up++) {
       const many = 2 ** up, px = Math.floor(x / many), py = Math.floor(y / many);
       const tile = this.tile(told.source, told.less, z - up, px, py);
       if (!tile?.values) continue;
-      const size = TILE / many;
-      const sx = (x - px * many) * size, sy = (many - 1 - (y - py * many)) * size;
-      return this.drawTile(picture(tile, told.paint), z, x, y, [sx, sy, size]);
+      const u = (x - px * many) / many, v = (many - 1 - (y - py * many)) / many;
+      return this.drawTile(context, picture(tile, told.paint), z, x, y, [u, v, 1 / many]);
     }
     return false;
   }
 
-  drawPlan({ image, extent }) {
+  drawPlan(context, { image, extent }) {
     const [left, top] = this.pixel(extent[0], extent[3]), [right, bottom] = this.pixel(extent[2], extent[1]);
     const r = this.ratio;
-    this.context.drawImage(image, left * r, top * r, (right - left) * r, (bottom - top) * r);
+    context.drawImage(image, left * r, top * r, (right - left) * r, (bottom - top) * r);
   }
 
-  /** Marks are drawn once and carried along while the map moves. */
+  /** Marks are drawn again only where they or the view have changed. */
   drawMarks(told) {
-    const { camera, context } = this;
-    const at = this.marksAt;
-    const still = at && at.zoom === camera.zoom && at.x === camera.x && at.y === camera.y;
-    if (!still && at && this.moving) {
-      const scale = camera.scale / at.scale;
-      const dx = (at.x - camera.x) * camera.scale * this.ratio, dy = (camera.y - at.y) * camera.scale * this.ratio;
-      const w = this.canvas.width * scale, h = this.canvas.height * scale;
-      context.drawImage(this.marks, dx + (this.canvas.width - w) / 2, dy + (this.canvas.height - h) / 2, w, h);
-      return;
-    }
-    if (!still) {
+    const { camera, context } = this, at = this.marksAt;
+    if (!(at && at.zoom === camera.zoom && at.x === camera.x && at.y === camera.y)) {
       const marks = this.marks.getContext("2d");
       marks.setTransform(1, 0, 0, 1, 0, 0);
       marks.clearRect(0, 0, this.marks.width, this.marks.height);
       marks.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
       told.marks(marks, this);
-      this.marksAt = { x: camera.x, y: camera.y, zoom: camera.zoom, scale: camera.scale };
+      this.marksAt = { x: camera.x, y: camera.y, zoom: camera.zoom };
     }
+    context.setTransform(1, 0, 0, 1, 0, 0);
     context.drawImage(this.marks, 0, 0);
-    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    told.pointer(context, this);
   }
 
   /** The value under a place, as it is drawn. */

@@ -83,15 +83,15 @@ fn the_best_server_is_the_strongest_band() {
 #[test]
 fn tiles_come_together_once_they_are_drawn() {
     let (server, _) = with_model();
-    let many = || get(&server, "/api/items/2/tiles?z=4&x0=-1&x1=1&y0=0&y1=1&band=1&step=8").body;
-    // Two columns of the map and one outside of it, the upper row first.
+    let many = || get(&server, "/api/items/2/tiles?z=4&x0=-2&x1=0&y0=0&y1=1&band=1&step=8").body;
+    // Two columns of the map (it begins at -0.5 m) and one outside of it, the upper row first.
     assert_eq!(many(), [2, 0, 0, 2, 0, 0]);
-    let one = get(&server, "/api/items/2/tile/4/1/1?band=0&step=8");
+    let one = get(&server, "/api/items/2/tile/4/0/1?band=0&step=8");
     assert_eq!(one.status, 200);
     let now = many();
     assert_eq!(now[..6], [2, 0, 1, 2, 0, 0]);
     // All bands of a place are drawn at once.
-    assert_eq!(now[6..], get(&server, "/api/items/2/tile/4/1/1?band=1&step=8").body[..]);
+    assert_eq!(now[6..], get(&server, "/api/items/2/tile/4/0/1?band=1&step=8").body[..]);
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn a_cancelled_fit_leaves_nothing() {
     let server = serve(explorer);
     let job = start(
         &server,
-        json!({ "kind": "fit", "readings": 1, "method": "unn", "settings": { "iterations": "2000000" } }),
+        json!({ "kind": "fit", "readings": 1, "method": "unn", "settings": { "iterations": "1000000" } }),
     );
     let id = job["id"].as_u64().unwrap();
     std::thread::sleep(Duration::from_millis(300));
@@ -188,7 +188,7 @@ fn a_dropped_table_is_previewed_and_read() {
     let answer = found(&server, "/api/items/1/commands?what=readings&format=csv");
     assert_eq!(
         answer["commands"][0],
-        "portolan convert my_walk.csv readings-out.csv --unit dbm --columns 'x=easting,y=northing,bands=s*'"
+        "portolan convert my_walk.csv readings-out.csv --columns 'x=easting,y=northing,bands=s*' --unit dbm"
     );
     for (name, body) in [
         ("x.csv", &b"hello"[..]),

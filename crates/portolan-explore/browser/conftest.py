@@ -47,7 +47,7 @@ def pictures() -> Path:
 def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A walk with two bands, times and two columns that need to be named."""
     path = tmp_path_factory.mktemp("survey") / "walk.csv"
-    lines = ["east,north,when,hall,lab"]
+    lines = ["east,north,when,ap hall,ap lab"]
     for i in range(48):
         x, y = 2.5 * (i % 8) + 0.1 * (i % 3), 2.0 * (i // 8)
         lines.append(f"{x:.2f},{y:.2f},2024-05-01T10:{i:02}:00Z,{-48 - 1.3 * x - 0.6 * y:.1f},{-72 + 0.8 * x + 0.3 * y:.1f}")

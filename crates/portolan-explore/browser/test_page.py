@@ -73,7 +73,7 @@ def test_the_first_picture_comes_within_a_second(page: Page, demo: Server) -> No
     # The figure itself is measured on a quiet machine; here it must not be far off.
     assert took < 4
     assert colours(page)[0] > 500
-    expect(page.get_by_label("Show", exact=True)).to_have_value("2")
+    expect(page.locator("#item")).to_have_value("2")
     expect(page.locator("#about")).to_contain_text("Emitters")
 
 
@@ -220,10 +220,8 @@ def test_a_fit_can_be_cancelled(page: Page, demo: Server) -> None:
 def test_validation_and_advice_are_shown_on_the_map(page: Page, demo: Server) -> None:
     ready(page, demo.url)
     tab(page, "Check")
-    for box in page.locator("#validate-methods input:checked").all():
-        box.uncheck()
-    page.get_by_label("kriging").check()
-    page.get_by_label("idw").check()
+    for name, on in [("auto", False), ("field", False), ("kriging", True), ("idw", True)]:
+        page.locator(f"#validate-methods input[value={name}]").set_checked(on)
     page.locator("#validate-form button").click()
     table = page.locator("#validate-told table")
     expect(table).to_contain_text("kriging", timeout=60_000)
@@ -260,6 +258,7 @@ def test_exports_hold_the_command_s_bytes(page: Page, demo: Server, tmp_path: Pa
 def test_a_dropped_table_asks_for_columns_and_is_fitted(page: Page, survey: Path) -> None:
     with serving() as server:
         ready(page, server.url)
+        drawn(page)
         text = survey.read_text()
         page.evaluate(
             """(text) => { const data = new DataTransfer();
@@ -276,11 +275,14 @@ def test_a_dropped_table_asks_for_columns_and_is_fitted(page: Page, survey: Path
         page.select_option("#open-y", "north")
         page.select_option("#open-time", "when")
         page.select_option("#open-unit", "dbm")
+        page.locator("#open-bands").fill("ap*")
+        page.locator("#open-bands").press("Tab")
         expect(page.locator("#open-told")).to_contain_text("48 sensors, 2 band(s), dbm")
         page.locator("#open-go").click()
         expect(dialog).to_be_hidden()
-        expect(page.locator("#fit-told")).to_contain_text("Fitted in", timeout=60_000)
-        assert page.evaluate("() => window.portolan.item.labels") == ["hall", "lab"]
+        expect(page.locator("#item")).to_have_value("4", timeout=60_000)
+        page.wait_for_function("() => window.portolan.item.id === 4")
+        assert page.evaluate("() => window.portolan.item.labels") == ["ap hall", "ap lab"]
         expect(page.locator("#level-unit")).to_have_text("dBm")
         # The readings have times: the line of time hides the later ones.
         expect(page.locator("#times")).to_be_visible()

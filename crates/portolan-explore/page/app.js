@@ -275,6 +275,8 @@ class App {
     if (!item?.readings) return;
     const key = `${item.readings} ${band}`;
     if (this.levels.has(key)) return;
+    const places = this.places.get(item.readings);
+    if (places && places.x_m.length > 20_000) return;
     this.levels.set(key, new Float32Array(await api.bytes(`/api/items/${item.id}/levels?band=${band}`)));
     if (this.levels.size > 80) this.levels.delete(this.levels.keys().next().value);
     if (this.band === band) for (const view of this.views) view.marksChanged();
@@ -282,6 +284,7 @@ class App {
 
   /** The picture changed: colours, band, layer, marks. */
   changed() {
+    this.settled = this.band;
     for (const view of this.views) view.marksChanged();
     this.legend();
     this.bandStrip();
@@ -346,9 +349,33 @@ class App {
     if (!this.item) return;
     this.band = Math.min(Math.max(band, 0), this.item.bands - 1);
     byId("band").value = this.band;
-    this.changed();
-    this.here.draw();
-    if (this.take.app.shownTab === "take") this.take.commands();
+    // The question goes out first; what can wait is done while the answer is on its way. The picture
+    // changes when it is here.
+    const here = this.want();
+    this.bandStrip();
+    this.legend();
+    this.later();
+    here.then(() => this.afterBand());
+    clearTimeout(this.idle);
+    this.idle = setTimeout(() => this.afterBand(), 120);
+  }
+
+  /** What a new band changes beside the tiles. */
+  afterBand() {
+    clearTimeout(this.idle);
+    if (this.settled === this.band) return this.redraw();
+    this.settled = this.band;
+    for (const view of this.views) if (this.marksHaveLevels()) view.marksChanged();
+    this.redraw();
+    this.loadLevels().catch(() => {});
+    if (this.shownTab === "here" || !this.shownTab) this.here.draw();
+    if (this.shownTab === "take") this.take.commands();
+  }
+
+  /** Whether marks look different from band to band. */
+  marksHaveLevels() {
+    const places = this.places.get(this.item?.readings ?? this.item?.id);
+    return Boolean(this.item?.emitters?.length) || (places && places.x_m.length <= 1500);
   }
 
   bandName(band) {

@@ -42,6 +42,12 @@ export class Tiles {
     return `${layerKey(source)}/${z}/${x}/${y}`;
   }
 
+  /** Forgets all tiles. */
+  clear() {
+    for (const tile of this.kept.values()) discard(tile);
+    this.kept.clear();
+  }
+
   /** A tile that is here, or nothing. */
   find(source, z, x, y) {
     const tile = this.kept.get(this.key(source, z, x, y));
@@ -53,12 +59,16 @@ export class Tiles {
     const key = this.key(source, z, x, y);
     const old = this.kept.get(key);
     if (old && old.step < step) return;
+    discard(old);
     this.version++;
     const gaps = values ? values.indexOf(UNKNOWN) >= 0 : false;
     this.kept.set(key, { values, step, gaps, picture: null, painted: "", used: ++this.tick });
     if (this.kept.size > MOST_KEPT) {
       const oldest = [...this.kept].sort((a, b) => a[1].used - b[1].used);
-      for (const [gone] of oldest.slice(0, this.kept.size - MOST_KEPT * 0.8)) this.kept.delete(gone);
+      for (const [gone, tile] of oldest.slice(0, this.kept.size - MOST_KEPT * 0.8)) {
+        this.kept.delete(gone);
+        discard(tile);
+      }
     }
   }
 
@@ -132,15 +142,27 @@ export class Tiles {
   }
 }
 
+/** Pixels that are painted before they go to a canvas, and canvases of tiles that are gone, by size. */
+const images = new Map(), spare = new Map();
+
+function discard(tile) {
+  if (!tile?.picture) return;
+  const kept = spare.get(tile.picture.width) ?? [];
+  if (kept.length < 128) kept.push(tile.picture);
+  spare.set(tile.picture.width, kept);
+  tile.picture = null;
+  tile.painted = "";
+}
+
 /** A canvas with the colours of a tile, a pixel for every place; painted again where the colours
  * changed. The view enlarges it, which goes linearly between the places. */
 export function picture(tile, paint) {
   if (!tile.values) return null;
   if (tile.painted === paint.key) return tile.picture;
   const { values, step, gaps } = tile, n = TILE / step + 1;
-  tile.picture ??= new OffscreenCanvas(n, n);
-  const image = new ImageData(n, n);
-  const out = new Uint32Array(image.data.buffer);
+  tile.picture ??= spare.get(n)?.pop() ?? new OffscreenCanvas(n, n);
+  if (!images.has(n)) images.set(n, new ImageData(n, n));
+  const image = images.get(n), out = new Uint32Array(image.data.buffer);
   const { shades, low, high, steps } = paint;
   if (steps) {
     for (let i = 0; i < out.length; i++) out[i] = values[i] === UNKNOWN ? 0 : shades[values[i]];

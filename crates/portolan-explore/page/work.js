@@ -27,7 +27,7 @@ export class Work {
     byId("fit-method").value = "auto";
     const usual = ["kriging", "field", "auto"];
     byId("validate-methods").replaceChildren(...methods.map((m) =>
-      make("label", { title: m.summary }, make("input", { type: "checkbox", value: m.name, checked: usual.includes(m.name) }), m.name, make("span", { class: "quiet" }, m.gives_spread ? "with a spread" : ""))));
+      make("label", { title: m.summary }, make("input", { type: "checkbox", value: m.name, checked: usual.includes(m.name) }), m.name, make("span", { class: "quiet" }, m.gives_spread ? "± spread" : ""))));
     this.showOptions();
   }
 
@@ -117,7 +117,9 @@ export class Work {
     }
     if (job.item) {
       await app.refresh();
-      await app.show(job.item);
+      // Who has gone on to other readings meanwhile is not called back.
+      const of = app.items.find((item) => item.id === job.item)?.source.fit?.readings;
+      if (!app.item || app.item.readings === of) await app.show(job.item);
       tell(make("p", {}, `Fitted in ${number(job.seconds, 2)} s.`));
     }
     if (job.advice) {

@@ -1,5 +1,7 @@
 //! Answers: JSON and bytes out, and refusals that say what to do.
 
+use std::path::Path;
+
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -10,7 +12,7 @@ use portolan_io::picture::PictureError;
 use serde_json::{Value, json};
 
 /// Why a request is not answered as asked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Refusal {
     pub status: StatusCode,
     pub message: String,
@@ -33,6 +35,12 @@ impl Refusal {
     /// Ask again later.
     pub fn busy(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
+    /// The same without a folder of ours: it is of no use to who reads the message.
+    pub fn without(self, folder: &Path) -> Self {
+        let message = self.message.replace(&format!("{}/", folder.display()), "");
+        Self { message, ..self }
     }
 
     /// A mistake of ours, or of the machine.
@@ -66,10 +74,7 @@ impl From<PictureError> for Refusal {
 
 impl From<IoError> for Refusal {
     fn from(error: IoError) -> Self {
-        // Folders of this machine are nobody's business, and of no use to who reads the message.
-        let folder = error.path().parent().map(|p| format!("{}/", p.display())).unwrap_or_default();
         let message = error.to_string();
-        let message = if folder.len() > 1 { message.replace(&folder, "") } else { message };
         if error.is_input() { Refusal::input(message) } else { Refusal::broken(message) }
     }
 }

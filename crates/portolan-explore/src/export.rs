@@ -163,6 +163,18 @@ pub fn write(
 ) -> Result<Written, Refusal> {
     let folder = folder()?;
     let path = folder.path().join(named);
+    write_to(&path, library, item, wish, progress)
+        .map_err(|refusal| refusal.without(folder.path()))?;
+    finished(folder, &path, named)
+}
+
+fn write_to(
+    path: &Path,
+    library: &Library,
+    item: &Arc<Item>,
+    wish: &Wish,
+    progress: &Progress<'_>,
+) -> Result<(), Refusal> {
     let options = WriteOptions::default();
     match wish.what {
         What::Readings => {
@@ -170,31 +182,31 @@ pub fn write(
             let readings = readings.as_ref().and_then(|item| item.readings());
             let readings =
                 readings.ok_or_else(|| Refusal::input("there are no readings to write"))?;
-            write_readings(&path, readings, &options)?;
+            write_readings(path, readings, &options)?;
         }
-        What::Model => write_model(&path, model_of(item)?, false)?,
+        What::Model => write_model(path, model_of(item)?, false)?,
         What::Emitters => {
             only(wish, "geojson")?;
-            write_emitters(&path, model_of(item)?, false)?;
+            write_emitters(path, model_of(item)?, false)?;
         }
         What::Place => {
             only(wish, "csv")?;
             let at = wish.place.ok_or_else(|| Refusal::input("say the place with x and y"))?;
-            write_place(&path, model_of(item)?, at, progress)?;
+            write_place(path, model_of(item)?, at, progress)?;
         }
         What::Map => match item.surface()?.as_ref() {
-            Surface::Model(model) => write_model_map(&path, model, wish, progress)?,
-            Surface::Map(map) => write_stored_map(&path, map, wish)?,
+            Surface::Model(model) => write_model_map(path, model, wish, progress)?,
+            Surface::Map(map) => write_stored_map(path, map, wish)?,
         },
         What::Picture => {
             let readings = library.readings_of(item).filter(|_| wish.sensors);
             let readings = readings.as_ref().and_then(|item| item.readings());
             let bytes = picture(item, wish, readings.map(Arc::as_ref), progress)?;
-            std::fs::write(&path, bytes)
-                .map_err(|error| Refusal::broken(format!("{named}: {error}")))?;
+            std::fs::write(path, bytes)
+                .map_err(|error| Refusal::broken(format!("the picture: {error}")))?;
         }
     }
-    finished(folder, &path, named)
+    Ok(())
 }
 
 fn only(wish: &Wish, ending: &str) -> Result<(), Refusal> {

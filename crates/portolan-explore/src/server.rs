@@ -35,7 +35,7 @@ pub struct Server {
     shared: Arc<Shared>,
     stop: Arc<Notify>,
     runtime: Option<Runtime>,
-    task: Option<tokio::task::JoinHandle<()>>,
+    task: tokio::task::JoinHandle<()>,
 }
 
 impl Server {
@@ -56,7 +56,7 @@ impl Server {
         let shared = explorer.share(door)?;
         let stop = Arc::new(Notify::new());
         let task = runtime.spawn(accept(listener, shared.clone(), stop.clone()));
-        Ok(Self { address, token, shared, stop, runtime: Some(runtime), task: Some(task) })
+        Ok(Self { address, token, shared, stop, runtime: Some(runtime), task })
     }
 
     /// Where it listens.
@@ -73,12 +73,9 @@ impl Server {
         }
     }
 
-    /// Waits until the server ends, which it does by itself only where it fails.
-    pub fn wait(mut self) {
-        if let (Some(runtime), Some(task)) = (&self.runtime, self.task.take()) {
-            // A task that broke has ended, too.
-            let _ = runtime.block_on(task);
-        }
+    /// Whether it still answers; it ends by itself only where it fails.
+    pub fn running(&self) -> bool {
+        !self.task.is_finished()
     }
 }
 

@@ -123,6 +123,7 @@ impl Block {
     /// Appends the values of a layer, little-endian.
     pub fn write(&self, band: usize, layer: Layer, out: &mut Vec<u8>) {
         let power = self.plane(&self.power, band);
+        out.reserve(2 * self.size);
         let mut put = |value: i16| out.extend_from_slice(&value.to_le_bytes());
         match layer {
             Layer::Power => power.iter().copied().for_each(put),

@@ -104,7 +104,7 @@ impl Upload {
         let found = options(words).and_then(|options| Ok(inspect(&self.path, &options)?));
         let (summary, problem) = match found {
             Ok(summary) => (Some(summary_json(&summary)), None),
-            Err(refusal) => (None, Some(refusal.message)),
+            Err(refusal) => (None, Some(self.plain(refusal).message)),
         };
         json!({
             "upload": self.id, "name": self.name, "bytes": self.bytes, "lines": lines,
@@ -114,7 +114,11 @@ impl Upload {
 
     /// Reads it and takes it into the library.
     pub fn open(&self, library: &Library, words: &Words) -> Result<Arc<Item>, Refusal> {
-        open(library, &self.path, &self.name, words)
+        open(library, &self.path, &self.name, words).map_err(|refusal| self.plain(refusal))
+    }
+
+    fn plain(&self, refusal: Refusal) -> Refusal {
+        self.path.parent().map(|folder| refusal.clone().without(folder)).unwrap_or(refusal)
     }
 }
 

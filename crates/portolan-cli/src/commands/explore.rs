@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use portolan::Emitters;
 use portolan_explore::{Explorer, FirstFit, Server, StartError};
@@ -10,7 +11,10 @@ use portolan_io::{FileKind, ReadOptions, inspect};
 use crate::args::ExploreArgs;
 use crate::failure::Failure;
 use crate::output::{emit, say, warn};
+use crate::watch::check_interrupt;
 
+/// How often Ctrl-C is looked for.
+const POLL: Duration = Duration::from_millis(50);
 /// Files of a folder that are opened.
 const MOST_FILES: usize = 30;
 
@@ -36,8 +40,14 @@ pub fn run(args: &ExploreArgs) -> Result<(), Failure> {
     if !args.no_open {
         open_browser(&url);
     }
-    server.wait();
-    Ok(())
+    // Ctrl-C is how it ends; the server takes its temporary files with it.
+    while server.running() {
+        if check_interrupt().is_err() {
+            return Ok(());
+        }
+        std::thread::sleep(POLL);
+    }
+    Err(Failure::Run("the explorer stopped by itself".into()))
 }
 
 /// What is to be explored.

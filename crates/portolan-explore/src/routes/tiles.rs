@@ -121,7 +121,9 @@ pub async fn many(shared: State, Id(id): Id, query: Query) -> Answered {
     let area = surface.area()?;
     let bytes = shared
         .question(move |shared| {
-            let (mut flags, mut values) = (Vec::new(), Vec::new());
+            let size = 2 * low.places() * low.places();
+            let count = ((x1 - x0 + 1) * (y1 - y0 + 1)) as usize;
+            let (mut flags, mut values) = (Vec::new(), Vec::with_capacity(count * size));
             for y in (low.y..=high.y).rev() {
                 for x in low.x..=high.x {
                     let tile = Tile { z, x, y, step };

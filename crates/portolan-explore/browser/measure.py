@@ -1,5 +1,6 @@
 """What the explorer must hold, measured. Each measurement ends by itself and talks to this machine only.
 
+    measure.py first       from the address to the first picture of the demonstration
     measure.py slider      new bands and panning at 1920 x 1080, from 20,000 sensors in 64 bands
     measure.py load        50 clients for a minute, five tiles a second each, and one that stalls
     measure.py storm       10,000 random and malformed requests
@@ -42,6 +43,24 @@ def told(name: str, values: list[float], unit: str = "ms", digits: int = 1) -> N
     values = sorted(values)
     at = lambda share: values[min(len(values) - 1, int(share * len(values)))]  # noqa: E731
     print(f"{name}: median {statistics.median(values):.{digits}f} {unit}, 95 % {at(0.95):.{digits}f} {unit}, most {values[-1]:.{digits}f} {unit} of {len(values)}")
+
+
+def first() -> None:
+    with serving() as server, browsing() as browser:
+        times = []
+        for n in range(8):
+            page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+            start = time.perf_counter()
+            page.goto(server.url)
+            page.wait_for_function("() => [...(window.portolan?.tiles?.kept?.values() ?? [])].some((tile) => tile.painted)")
+            if n > 0:
+                times.append(1000 * (time.perf_counter() - start))
+            else:
+                # The server has only begun to fit: what is seen first are the sensors.
+                print(f"first sight with the fit still to be made: {1000 * (time.perf_counter() - start):.0f} ms")
+                drawn(page)
+            page.context.close()
+        told("first picture", times)
 
 
 def slider(folder: Path) -> None:
@@ -242,12 +261,14 @@ def storm(count: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["slider", "load", "storm"])
+    parser.add_argument("what", choices=["first", "slider", "load", "storm"])
     parser.add_argument("--data", type=Path, default=Path("explore-data"), help="where the large model is made, or found")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--count", type=int, default=10_000)
     args = parser.parse_args()
-    if args.what == "slider":
+    if args.what == "first":
+        first()
+    elif args.what == "slider":
         slider(args.data)
     elif args.what == "load":
         load(args.data, args.seconds)

@@ -89,7 +89,7 @@ class App {
     byId("item").replaceChildren(...items.map((item) => make("option", { value: item.id }, named(item))));
     if (!items.length) byId("item").append(make("option", { value: "" }, "nothing yet: open a file"));
     const others = items.filter((item) => item.kind !== "readings");
-    byId("other").replaceChildren(make("option", { value: "" }, "nothing"), ...others.map((item) => make("option", { value: item.id }, named(item))));
+    byId("other").replaceChildren(make("option", { value: "" }, "no other map"), ...others.map((item) => make("option", { value: item.id }, named(item))));
     byId("other-pick").hidden = others.length < 2;
     if (this.item) byId("item").value = this.item.id;
     byId("other").value = this.other?.id ?? "";
@@ -152,8 +152,10 @@ class App {
     const split = other && this.mode === "side";
     const wanted = split ? [item, other] : [item];
     if (this.views.length !== wanted.length) {
+      const whole = this.views.length && this.showsAll();
       for (const view of this.views) view.remove();
       this.views = wanted.map((_, i) => this.newView(i));
+      if (whole) this.fitAll();
     }
     this.views.forEach((view, i) => {
       const name = split ? wanted[i].name : other ? `${item.name} less ${other.name}` : "";
@@ -340,6 +342,14 @@ class App {
     });
   }
 
+  /** Whether all of the map is on the screen. */
+  showsAll() {
+    const [view] = this.views;
+    if (!view || !this.item) return false;
+    const [left, top] = view.pixel(this.item.area[0], this.item.area[3]), [right, bottom] = view.pixel(this.item.area[2], this.item.area[1]);
+    return left >= -2 && top >= -2 && right <= view.width + 2 && bottom <= view.height + 2;
+  }
+
   fitAll() {
     const view = this.views[0];
     if (view && this.item) this.camera.fit(this.item.area, view.width, view.height);
@@ -414,6 +424,7 @@ class App {
   /** What is under the pointer. */
   hover(view, place, pixel) {
     const tip = byId("tip");
+    this.hovered = place ? [view, place, pixel] : null;
     this.pointer = place && this.views.length > 1 ? { view, place } : null;
     if (this.views.length > 1) this.redraw();
     if (!place || !this.item) return void (tip.hidden = true);
@@ -424,8 +435,13 @@ class App {
       const [x, y] = view.pixel(e.x_m, e.y_m);
       return !e.noise && Math.hypot(x - pixel[0], y - pixel[1]) < 11;
     });
+    const advised = this.shows.advice ? this.advice.find((a) => {
+      const [x, y] = view.pixel(a.x_m, a.y_m);
+      return Math.abs(x - pixel[0]) < 9 && pixel[1] < y + 2 && pixel[1] > y - 26;
+    }) : null;
     const lines = [];
-    if (this.shows.emitters && emitter >= 0) lines.push(...this.emitterLines(map, emitter));
+    if (advised) lines.push(`Measure here: place ${advised.rank}`, `removes ${number(advised.reduction_percent, 2)} % of the variance`, `x ${number(advised.x_m)} m, y ${number(advised.y_m)} m`);
+    else if (this.shows.emitters && emitter >= 0) lines.push(...this.emitterLines(map, emitter));
     else if (n >= 0) lines.push(...this.sensorLines(map, n));
     else {
       const value = view.value(place);
@@ -466,7 +482,9 @@ class App {
     if (this.sensor?.key !== key) {
       this.sensor = { key, told: null };
       api.get(`/api/items/${map.id}/sensor?n=${n}`).then((told) => {
-        if (this.sensor.key === key) this.sensor.told = told;
+        if (this.sensor.key !== key) return;
+        this.sensor.told = told;
+        if (this.hovered) this.hover(...this.hovered);
       }).catch(() => {});
     }
     const told = this.sensor.told, unit = map.unit, lines = [`Sensor ${n}`];

@@ -26,7 +26,8 @@ export function ticks(low, high, count) {
 /** A minus sign, and as many digits as needed. */
 export function number(value, digits = 1) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
-  return value.toFixed(digits).replace("-", "−");
+  const text = value.toFixed(digits);
+  return (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "−");
 }
 
 /** Levels over bands. Series: {level, spread, colour, name}; `near` are readings as rings. */

@@ -133,10 +133,10 @@ export class Work {
 
   validated(job, box) {
     const { app } = this, rows = job.validation.methods;
-    box.append(table(["Method", "#rmse, dB", "#mean", "#median", "#90 % holds", "#s"], rows.map((row) => [
+    box.append(table(["Method", "#rmse", "#mean", "#median", "#in 90 %", "#s"], rows.map((row) => [
       row.failed ? make("span", { title: row.failed }, `${row.method}: ${row.failed}`) : row.method,
       number(row.rmse_db, 2), number(row.mae_db, 2), number(row.median_abs_db, 2),
-      row.coverage_90 === null ? "–" : `${number(100 * row.coverage_90, 0)} %`, number(row.seconds, 1)]), "Errors at held-out sensors"));
+      row.coverage_90 === null ? "–" : `${number(100 * row.coverage_90, 0)} %`, number(row.seconds, 1)]), "Errors at held-out sensors in dB, and the share of readings in their 90 % interval"));
     const pick = make("select", { "aria-label": "Errors on the map", onchange: (event) => app.showErrors(rows.find((r) => r.method === event.target.value)) },
       make("option", { value: "" }, "Show errors on the map …"), ...rows.filter((r) => r.errors).map((r) => make("option", { value: r.method }, r.method)));
     box.append(make("p", {}, pick), links(job.id, ["png"]));

@@ -10,7 +10,7 @@ use portolan::{EstimateError, Progress, Region, Site};
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::answer::Refusal;
-use crate::surface::Surface;
+use crate::surface::{Surface, decibels};
 use crate::tile::{Block, Tile, packed};
 
 /// Bands of one block: surveys with hundreds are drawn in parts.
@@ -175,7 +175,7 @@ pub fn drawn(
     let places = tile.sites(&area);
     let asked: Vec<Site> = places.iter().flatten().copied().collect();
     let found = surface.ask(&asked, &bands, progress)?;
-    let offset = surface.scale().link().offset();
+    let scale = surface.scale();
     let size = places.len();
     let spread_to = |values: &ndarray::Array2<f64>, of: &(dyn Fn(f64) -> i16 + Sync)| {
         let mut out = vec![crate::tile::UNKNOWN; size * bands.len()];
@@ -194,7 +194,7 @@ pub fn drawn(
         first,
         bands: bands.len(),
         size,
-        power: spread_to(&found.power, &|x| packed(10.0 * (x + offset).log10())),
+        power: spread_to(&found.power, &|x| packed(decibels(scale, x))),
         spread: found.spread_db.as_ref().map(|spread| spread_to(spread, &packed)),
     })
 }

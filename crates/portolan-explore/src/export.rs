@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portolan::{Model, Progress, RadioMap, Readings, Site};
-use portolan_io::drawn::{GridWish, MapRequest, MapSize, check_map, draw_map};
+use portolan_io::drawn::{BYTES_AT_ONCE, GridWish, MapRequest, MapSize, check_map, draw_map};
 use portolan_io::gis::{Chosen, Mask, MaskRule, Masked, WholeMap, write_emitters, write_raster};
 use portolan_io::picture::{
     Layer, Look, MapFigure, PictureKind, advice_figure, map_figure, residuals_figure,
@@ -25,8 +25,6 @@ use crate::surface::Surface;
 
 /// Bytes of memory that drawing a whole map for a file may take; larger ones are for the command.
 const MOST_MEMORY: u64 = 1_500_000_000;
-/// Bytes that an entry takes while a map is drawn at once.
-const BYTES_AT_ONCE: u64 = 48;
 
 /// A file that was written, in a folder that goes with it.
 pub struct Written {

@@ -138,17 +138,15 @@ impl Explorer {
     }
 
     /// Fits a method to the first readings as soon as the server runs, where there is nothing else
-    /// to look at.
+    /// to look at. A method that does not exist, or not with these options, is refused in any case.
     pub fn fit_first(&mut self, fit: FirstFit) -> Result<(), StartError> {
         let items = self.library.all();
         let readings = items.iter().find(|item| item.readings().is_some());
-        if items.iter().any(|item| item.surface().is_ok()) {
-            return Ok(());
-        }
-        if let Some(readings) = readings {
-            let FirstFit { method, settings, emitters, seed } = fit;
-            let call = FitCall { readings: readings.id, method, settings, emitters, seed };
-            work::check_fit(&call)?;
+        let FirstFit { method, settings, emitters, seed } = fit;
+        let readings = readings.map_or(0, |item| item.id);
+        let call = FitCall { readings, method, settings, emitters, seed };
+        work::check_fit(&call)?;
+        if readings > 0 && !items.iter().any(|item| item.surface().is_ok()) {
             self.first = Some(call);
         }
         Ok(())

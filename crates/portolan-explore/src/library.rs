@@ -5,17 +5,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ndarray::Array2;
 use portolan::{EstimateError, Progress, Readings, Region, Site};
-use portolan_io::picture::robust_limits;
+use portolan_io::picture::{WIDEST_DB, robust_limits};
 
 use crate::answer::Refusal;
-use crate::surface::Surface;
+use crate::surface::{Surface, decibels};
 
 /// Items that are held at once.
 pub const MOST_ITEMS: usize = 64;
 /// Places along a side that an overview is asked at.
 const OVERVIEW: usize = 28;
-/// The widest scale of colours in dB, as pictures have it.
-const WIDEST_DB: f64 = 60.0;
 
 /// Options of a method.
 pub type Settings = Vec<(String, String)>;
@@ -107,9 +105,8 @@ impl Item {
         }
         let found = match &self.content {
             Content::Readings(readings) => {
-                let offset = readings.scale().link().offset();
-                let level = readings.power().mapv(|x| 10.0 * (x + offset).log10());
-                Overview::of(&level, None)
+                let scale = readings.scale();
+                Overview::of(&readings.power().mapv(|x| decibels(scale, x)), None)
             }
             Content::Surface(surface) => {
                 let (level, spread) = coarse(surface)?;
@@ -148,8 +145,8 @@ fn coarse(surface: &Surface) -> Result<(Array2<f64>, Option<Array2<f64>>), Estim
         .collect();
     let bands: Vec<usize> = (0..surface.bands()).collect();
     let found = surface.ask(&sites, &bands, &Progress::silent())?;
-    let offset = surface.scale().link().offset();
-    Ok((found.power.mapv(|x| 10.0 * (x + offset).log10()), found.spread_db))
+    let scale = surface.scale();
+    Ok((found.power.mapv(|x| decibels(scale, x)), found.spread_db))
 }
 
 impl Overview {

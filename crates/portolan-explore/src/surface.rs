@@ -23,6 +23,11 @@ pub struct Answer {
     pub heard: Option<Array2<f64>>,
 }
 
+/// A power in decibels of its scale.
+pub fn decibels(scale: Scale, power: f64) -> f64 {
+    10.0 * (power + scale.link().offset()).log10()
+}
+
 impl Surface {
     pub fn grid(&self) -> Result<Grid, InputError> {
         match self {

@@ -131,11 +131,11 @@ impl Block {
                 Some(spread) => self.plane(spread, band).iter().copied().for_each(put),
                 None => (0..self.size).for_each(|_| put(UNKNOWN)),
             },
-            Layer::Above(level) => {
-                for i in 0..self.size {
-                    let spread =
-                        self.spread.as_ref().map_or(0.0, |s| unpacked(self.plane(s, band)[i]));
-                    put(packed(100.0 * chance_above(unpacked(power[i]), spread, level)));
+            Layer::Above(threshold) => {
+                let spread = self.spread.as_ref().map(|spread| self.plane(spread, band));
+                for (i, level) in power.iter().enumerate() {
+                    let spread = spread.map_or(0.0, |spread| unpacked(spread[i]));
+                    put(packed(100.0 * chance_above(unpacked(*level), spread, threshold)));
                 }
             }
             Layer::Best => self.best().into_iter().for_each(|(band, _)| put(band)),

@@ -26,9 +26,9 @@ pub struct ExploreArgs {
     /// printed then holds a token that every request must carry
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<IpAddr>,
-    /// The method that is fitted to readings at the start
-    #[arg(long, default_value = "auto")]
-    pub method: String,
+    /// The method that is fitted to readings at the start [default: auto; demonstration: field]
+    #[arg(long)]
+    pub method: Option<String>,
     /// An option of the method; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse::setting)]
     pub settings: Vec<(String, String)>,

@@ -57,10 +57,10 @@ fn explorer(args: &ExploreArgs) -> Result<Explorer, Failure> {
     for (name, value) in &words {
         options.tell(name, value).map_err(Failure::input)?;
     }
-    if args.files.is_empty() {
-        return Ok(Explorer::demo()?);
+    if let (true, Some((name, _))) = (args.files.is_empty(), words.first()) {
+        return Err(Failure::input(format!("--{name} is about a file: name one")));
     }
-    let mut explorer = Explorer::empty();
+    let mut explorer = if args.files.is_empty() { Explorer::demo()? } else { Explorer::empty() };
     for path in &args.files {
         let files = if path.is_dir() { folder(path, &options)? } else { vec![path.clone()] };
         for file in files {
@@ -72,8 +72,12 @@ fn explorer(args: &ExploreArgs) -> Result<Explorer, Failure> {
         Emitters::Auto => None,
         Emitters::Count(count) => Some(count),
     };
-    let (method, settings) = (args.method.clone(), args.settings.clone());
-    explorer.fit_first(FirstFit { method, settings, emitters, seed: args.seed })?;
+    let (settings, seed) = (args.settings.clone(), args.seed);
+    let usual = settings.is_empty() && emitters.is_none() && seed == 0 && args.method.is_none();
+    if !(args.files.is_empty() && usual) {
+        let method = args.method.clone().unwrap_or_else(|| FirstFit::default().method);
+        explorer.fit_first(FirstFit { method, settings, emitters, seed })?;
+    }
     Ok(explorer)
 }
 

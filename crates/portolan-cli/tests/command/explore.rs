@@ -92,6 +92,8 @@ fn wrong_files_and_words_are_refused_before_anything_listens() {
         ("empty", "holds no readings"),
         ("walk.csv --unit volt", "--unit"),
         ("walk.csv --method magic", "magic"),
+        ("--method magic", "magic"),
+        ("--unit dbm", "name one"),
         ("walk.csv --listen lab", "--listen"),
     ] {
         desk.refused(&format!("explore --no-open {words}"), &[told]);

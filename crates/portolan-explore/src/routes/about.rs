@@ -14,7 +14,7 @@ use super::{Id, Shared, State, band_of, done, item_of, rounded};
 use crate::answer::{Answered, Refusal, bytes_answer, json_answer};
 use crate::library::{Content, Item, Library, Source};
 use crate::query::Query;
-use crate::surface::Surface;
+use crate::surface::{Surface, decibels};
 
 /// Sensors near a place that are listed.
 const NEAR: usize = 5;
@@ -144,10 +144,9 @@ pub async fn close(shared: State, Id(id): Id) -> Answered {
     done()
 }
 
-/// Decibels of powers.
-fn decibels(powers: &Array2<f64>, scale: Scale) -> impl Iterator<Item = f64> {
-    let offset = scale.link().offset();
-    powers.row(0).to_vec().into_iter().map(move |x| 10.0 * (x + offset).log10())
+/// Decibels of the powers of one place.
+fn levels_of(powers: &Array2<f64>, scale: Scale) -> impl Iterator<Item = f64> {
+    powers.row(0).to_vec().into_iter().map(move |x| decibels(scale, x))
 }
 
 fn degrees(crs: Option<Crs>, at: Site) -> Option<[f64; 2]> {
@@ -176,12 +175,12 @@ fn told_at(library: &Library, item: &Arc<Item>, at: Site) -> Result<Value, Refus
             let spread = |values: &Option<Array2<f64>>| {
                 values.as_ref().map(|values| rounded(values.row(0).to_vec()))
             };
-            object["level"] = rounded(decibels(&found.power, surface.scale()));
+            object["level"] = rounded(levels_of(&found.power, surface.scale()));
             object["spread"] = json!(spread(&found.spread_db));
             object["reading_spread"] = json!(spread(&found.reading_spread_db));
             object["chance_heard"] = json!(spread(&found.chance_heard));
             object["heard"] =
-                json!(found.heard.as_ref().map(|heard| rounded(decibels(heard, surface.scale()))));
+                json!(found.heard.as_ref().map(|heard| rounded(levels_of(heard, surface.scale()))));
             surface.crs()
         }
     };
@@ -200,7 +199,7 @@ fn told_at(library: &Library, item: &Arc<Item>, at: Site) -> Result<Value, Refus
             let row = power.row(n).to_owned().insert_axis(ndarray::Axis(0));
             json!({
                 "sensor": n, "distance_m": distance, "x_m": site.x_m, "y_m": site.y_m,
-                "level": rounded(decibels(&row, readings.scale())),
+                "level": rounded(levels_of(&row, readings.scale())),
             })
         });
         object["near"] = Value::Array(listed.collect());
@@ -246,9 +245,8 @@ pub async fn levels(shared: State, Id(id): Id, query: Query) -> Answered {
             let (readings, _) = sensors(shared, &item);
             let Some(readings) = readings else { return Ok(Vec::new()) };
             let band = band_of(&query, readings.bands())?;
-            let offset = readings.scale().link().offset();
-            let power = readings.power();
-            let level = |x: &f64| (10.0 * (x + offset).log10()) as f32;
+            let (scale, power) = (readings.scale(), readings.power());
+            let level = |x: &f64| decibels(scale, *x) as f32;
             Ok(power.column(band).iter().flat_map(|x| level(x).to_le_bytes()).collect())
         })
         .await?;
@@ -269,7 +267,7 @@ fn told_sensor(shared: &Shared, item: &Arc<Item>, n: usize) -> Result<Value, Ref
     let mut object = json!({ "sensor": n, "x_m": site.x_m, "y_m": site.y_m });
     let one = |power: &Array2<f64>, scale: Scale| {
         let row = power.row(n).to_owned().insert_axis(ndarray::Axis(0));
-        rounded(decibels(&row, scale))
+        rounded(levels_of(&row, scale))
     };
     if let Some(readings) = &readings {
         object["read"] = one(&readings.power(), readings.scale());
@@ -278,7 +276,7 @@ fn told_sensor(shared: &Shared, item: &Arc<Item>, n: usize) -> Result<Value, Ref
     if let Content::Surface(surface) = &item.content {
         let bands: Vec<usize> = (0..surface.bands()).collect();
         let found = surface.ask(&[site], &bands, &Progress::silent())?;
-        object["level"] = rounded(decibels(&found.power, surface.scale()));
+        object["level"] = rounded(levels_of(&found.power, surface.scale()));
         object["spread"] = json!(found.spread_db.map(|s| rounded(s.row(0).to_vec())));
         if let Some(others) = item.held_out()? {
             object["held_out"] = one(others, surface.scale());

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use portolan::{Crs, Grid, InputError, Model, Progress, RadioMap, Region, Scale, Site};
 
-pub use needs::{MapSize, Needs};
+pub use needs::{BYTES_AT_ONCE, MapSize, Needs};
 pub use parts::{ModelParts, PartFailure, WatchedParts};
 
 use crate::error::Result;

@@ -22,7 +22,7 @@ const MOST_DENSE: u64 = 1 << 24;
 const PART: u64 = 1 << 22;
 /// Bytes that an entry takes while a map is drawn at once: power, spread and reading spread, and a
 /// copy of each.
-const BYTES_AT_ONCE: u64 = 48;
+pub const BYTES_AT_ONCE: u64 = 48;
 /// Bytes that a reading takes while a method is fitted.
 const BYTES_IN_FIT: u64 = 40;
 /// The most that matrices between sensors take while a method is fitted.

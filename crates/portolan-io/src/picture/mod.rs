@@ -49,7 +49,7 @@ pub use kind::PictureKind;
 pub use lines::{Bar, Curve, LinePanel};
 pub use look::{Layer, Look};
 pub use map_figure::{MapFigure, map_figure, spectrum_figure};
-pub use maps::methods_figure;
+pub use maps::{WIDEST_DB, methods_figure};
 pub use scene::{
     Anchor, Bounds, Ink, Item, Path, Pen, Pixels, Placement, Point, Scene, Segment, Text, Typeface,
     read_plan,

@@ -1,4 +1,4 @@
-"""The explorer: a page over models, readings and maps, inside a notebook or in a browser."""
+"""The explorer: a page over models and readings, inside a notebook or in a browser."""
 
 from __future__ import annotations
 
@@ -64,12 +64,13 @@ def _native_of(name: str, item: Any) -> object:
 
 
 def explore(
-    *items: Any, port: int = 0, method: str = "auto", height: int = 720, **named: Any
+    *items: Any, port: int = 0, method: str | None = None, height: int = 720, **named: Any
 ) -> Explorer:
     """Opens the explorer over models, readings and fitted estimators; named ones keep their names.
 
     As the last line of a notebook's cell it shows the page there; ``.open()`` shows it in a browser.
-    Readings alone are fitted by ``method``. Without anything a demonstration opens.
+    Readings alone are fitted by ``method``, by default ``auto``. Without anything a demonstration
+    opens.
 
     >>> import portolan
     >>> page = portolan.explore()

@@ -242,5 +242,5 @@ class NativeExplorer:
     def close(self) -> None: ...
 
 def explore(
-    items: list[tuple[str, object]], *, port: int = 0, method: str = "auto"
+    items: list[tuple[str, object]], *, port: int = 0, method: str | None = None
 ) -> NativeExplorer: ...

@@ -1,4 +1,4 @@
-//! The explorer inside the interpreter's process: a page over models, readings and maps.
+//! The explorer inside the interpreter's process: a page over models and readings.
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,6 @@ use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::errors;
-use crate::maps::NativeMap;
 use crate::model::NativeModel;
 use crate::readings::NativeReadings;
 
@@ -41,15 +40,15 @@ impl NativeExplorer {
     }
 }
 
-/// Opens a page over named models, readings and maps; without any over a demonstration. Readings alone
-/// are fitted by `method`.
+/// Opens a page over named models and readings; without any over a demonstration. Readings alone are
+/// fitted by `method`.
 #[pyfunction]
-#[pyo3(signature = (items, *, port = 0, method = "auto"))]
+#[pyo3(signature = (items, *, port = 0, method = None))]
 pub fn explore(
     py: Python<'_>,
     items: Vec<(String, Bound<'_, PyAny>)>,
     port: u16,
-    method: &str,
+    method: Option<String>,
 ) -> PyResult<NativeExplorer> {
     let mut explorer = match items.is_empty() {
         true => Explorer::demo().map_err(error)?,
@@ -63,13 +62,16 @@ pub fn explore(
             explorer.add_model(name, model).map_err(error)?;
         } else if let Ok(readings) = item.cast::<NativeReadings>() {
             explorer.add_readings(name, readings.get().inner.clone()).map_err(error)?;
-        } else if let Ok(map) = item.cast::<NativeMap>() {
-            explorer.add_map(name, map.get().inner.clone()).map_err(error)?;
         } else {
-            return Err(PyTypeError::new_err(format!("{name}: expected a model, readings or a map")));
+            return Err(PyTypeError::new_err(format!("{name}: expected a model or readings")));
         }
     }
-    explorer.fit_first(FirstFit { method: method.into(), ..FirstFit::default() }).map_err(error)?;
+    // The demonstration has a fit of its own.
+    if method.is_some() || !items.is_empty() {
+        let usual = FirstFit::default();
+        let fit = FirstFit { method: method.unwrap_or(usual.method), ..FirstFit::default() };
+        explorer.fit_first(fit).map_err(error)?;
+    }
     let address = (Ipv4Addr::LOCALHOST, port).into();
     let server = py.detach(|| Server::start(explorer, &[address])).map_err(error)?;
     Ok(NativeExplorer { url: server.url(), server: std::sync::Mutex::new(Some(server)) })

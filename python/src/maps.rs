@@ -19,7 +19,7 @@ use crate::{arrays, earth, errors};
 /// A map, checked.
 #[pyclass(frozen, name = "NativeMap", module = "portolan._native")]
 pub struct NativeMap {
-    pub inner: RadioMap,
+    inner: RadioMap,
 }
 
 /// Draws a map: path loss and shadowing around emitters.

@@ -9,7 +9,7 @@ use portolan_io::gis::Mask;
 use portolan_io::{ReadOptions, WriteOptions, read_readings, write_model, write_readings};
 use serde_json::{Value, json};
 
-use crate::client::{ended, found, get, kriged, post, readings, send, serve, with_model};
+use crate::client::{ended, found, get, post, readings, send, serve, with_model};
 
 fn start(server: &portolan_explore::Server, body: Value) -> Value {
     let answer = post(server, "/api/jobs", &body);
@@ -216,5 +216,4 @@ fn an_item_can_be_closed() {
     assert_eq!(send(&server, "DELETE", "/api/items/2", &[], b"").status, 200);
     assert_eq!(get(&server, "/api/items/2").status, 404);
     assert_eq!(send(&server, "DELETE", "/api/items/2", &[], b"").status, 404);
-    let _ = kriged(&readings());
 }

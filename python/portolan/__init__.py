@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from ._base import Estimator
 from ._earth import to_degrees, to_metres
+from ._explore import Explorer, explore
 from ._judge import SpatialFold, advise, study, validate
 from ._maps import read_map, score, sense, simulate, write_map
 from ._model import Model, Prediction, fit, fit_many, read_model
@@ -47,6 +48,7 @@ __all__ = [
     "Btd",
     "Dgm",
     "Estimator",
+    "Explorer",
     "Field",
     "InverseDistance",
     "Kriging",
@@ -62,6 +64,7 @@ __all__ = [
     "TiledModel",
     "Unn",
     "advise",
+    "explore",
     "fit",
     "fit_many",
     "fit_tiled",

@@ -4,6 +4,7 @@
 mod arrays;
 mod earth;
 mod errors;
+mod explore;
 mod judge;
 mod maps;
 mod model;
@@ -20,6 +21,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::earth::{to_degrees, to_metres, well_known_text};
+    #[pymodule_export]
+    use super::explore::{NativeExplorer, explore};
     #[pymodule_export]
     use super::judge::{advise, folds, validate};
     #[pymodule_export]

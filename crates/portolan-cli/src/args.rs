@@ -1,6 +1,7 @@
 //! The command line.
 
 mod bound;
+mod explore;
 mod figures;
 mod files;
 mod models;
@@ -12,6 +13,7 @@ mod shared;
 use clap::{Parser, Subcommand};
 
 pub use bound::{BoundArgs, NetworkTerm};
+pub use explore::ExploreArgs;
 #[cfg(feature = "paper")]
 pub use figures::ReproduceArgs;
 pub use figures::{CompareArgs, ScoreArgs, SplitName, StudyArgs, ValidateArgs};
@@ -45,6 +47,8 @@ pub enum Command {
     Predict(PredictArgs),
     /// Say how much of the area lies above a level, and how surely
     Coverage(CoverageArgs),
+    /// Look at readings, models and maps in a browser, and ask them questions
+    Explore(ExploreArgs),
     /// Say how well methods would have predicted your own sensors
     Validate(ValidateArgs),
     /// Compare methods over many simulated maps, or over splits of a survey

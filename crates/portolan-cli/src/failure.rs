@@ -3,6 +3,7 @@
 use portolan::score::ScoreError;
 use portolan::{EstimateError, InputError};
 use portolan_io::IoError;
+use portolan_io::drawn::PartFailure;
 use portolan_io::picture::PictureError;
 #[cfg(feature = "paper")]
 use portolan_paper::ReproduceError;
@@ -63,6 +64,15 @@ impl From<EstimateError> for Failure {
             EstimateError::Input(error) => error.into(),
             EstimateError::Cancelled => Failure::Interrupted,
             error => Failure::Run(error.to_string()),
+        }
+    }
+}
+
+impl From<PartFailure> for Failure {
+    fn from(failure: PartFailure) -> Self {
+        match failure {
+            PartFailure::Draw(error) => error.into(),
+            PartFailure::File(error) => error.into(),
         }
     }
 }

@@ -16,6 +16,7 @@
 //! ```
 
 mod authors;
+pub mod drawn;
 mod error;
 mod format;
 pub mod gis;
@@ -50,8 +51,10 @@ mod stored_map;
 mod summary;
 mod survey;
 mod table;
+pub mod told;
 mod transmitters;
 mod unit_arrays;
+pub mod words;
 mod zip_layout;
 
 pub use error::{IoError, Result};
@@ -73,4 +76,5 @@ pub use places::{PlaceTable, read_places, write_predictions};
 pub use stored_map::{MapFile, Strips};
 pub use summary::{ArraySummary, FileKind, FileSummary, QuantiserSummary, inspect};
 pub use survey::Clock;
+pub use table::first_lines;
 pub use transmitters::{parse_transmitters, read_transmitters};

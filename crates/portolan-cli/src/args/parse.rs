@@ -1,38 +1,7 @@
 //! Words of the command line.
 
-use portolan::{Cell, Emitters, Region, Site};
-use portolan_io::{BandBy, Format, Silence};
-
-pub fn grid(text: &str) -> Result<(usize, usize), String> {
-    let wrong = || format!("'{text}': expected ROWSxCOLS, such as 64x64");
-    let (rows, cols) = text.split_once(['x', 'X']).ok_or_else(wrong)?;
-    match (rows.parse(), cols.parse()) {
-        (Ok(rows), Ok(cols)) => Ok((rows, cols)),
-        _ => Err(wrong()),
-    }
-}
-
-pub fn pair(text: &str) -> Result<(f64, f64), String> {
-    let wrong = || format!("'{text}': expected X,Y in metres");
-    let (x, y) = text.split_once(',').ok_or_else(wrong)?;
-    match (x.trim().parse::<f64>(), y.trim().parse::<f64>()) {
-        (Ok(x), Ok(y)) if x.is_finite() && y.is_finite() => Ok((x, y)),
-        _ => Err(wrong()),
-    }
-}
-
-/// Two corners of a rectangle.
-pub fn region(text: &str) -> Result<Region, String> {
-    let wrong = || format!("'{text}': expected X0,Y0,X1,Y1 in metres, the low corner first");
-    let numbers: Vec<f64> =
-        text.split(',').map(|n| n.trim().parse().map_err(|_| wrong())).collect::<Result<_, _>>()?;
-    match numbers[..] {
-        [x0, y0, x1, y1] if x0 < x1 && y0 < y1 && x1 - x0 + y1 - y0 < f64::INFINITY => {
-            Ok(Region { low: Site::new(x0, y0), high: Site::new(x1, y1) })
-        }
-        _ => Err(wrong()),
-    }
-}
+use portolan::{Cell, Emitters};
+pub use portolan_io::words::{band_by, format, frequency, grid, pair, region, silence};
 
 /// Values in rising order.
 pub type Levels = std::sync::Arc<[f64]>;
@@ -88,39 +57,6 @@ pub fn emitters(text: &str) -> Result<Emitters, String> {
         _ if text == "auto" => Ok(Emitters::Auto),
         Ok(count) if count > 0 => Ok(Emitters::Count(count)),
         _ => Err(format!("'{text}': expected a whole number above 0, or auto")),
-    }
-}
-
-/// A value that means "not heard", or the word absent.
-pub fn silence(text: &str) -> Result<Silence, String> {
-    match text.parse::<f64>() {
-        _ if text == "absent" => Ok(Silence::Absent),
-        Ok(code) if code.is_finite() => Ok(Silence::Code(code)),
-        _ => Err(format!("'{text}': expected a number or absent")),
-    }
-}
-
-pub fn band_by(text: &str) -> Result<BandBy, String> {
-    let known = [BandBy::Bssid, BandBy::Ssid, BandBy::Frequency, BandBy::Channel];
-    let found = known.into_iter().find(|by| by.to_string() == text);
-    found.ok_or_else(|| format!("'{text}': expected bssid, ssid, freq or channel"))
-}
-
-pub fn format(text: &str) -> Result<Format, String> {
-    let wrong = || format!("'{text}': expected csv, wigle, sweep, geojson, trace, npz, npy or mat");
-    Format::named(text).ok_or_else(wrong)
-}
-
-/// A frequency in Hz, with kHz, MHz or GHz behind it where meant so.
-pub fn frequency(text: &str) -> Result<f64, String> {
-    let lower = text.trim().to_ascii_lowercase();
-    let (number, scale) = [("khz", 1e3), ("mhz", 1e6), ("ghz", 1e9), ("hz", 1.0)]
-        .into_iter()
-        .find_map(|(suffix, scale)| Some((lower.strip_suffix(suffix)?, scale)))
-        .unwrap_or((&lower, 1.0));
-    match number.trim().parse::<f64>() {
-        Ok(value) if value.is_finite() && value > 0.0 => Ok(value * scale),
-        _ => Err(format!("'{text}': expected a frequency, such as 200kHz or 2.4e9")),
     }
 }
 

@@ -4,11 +4,11 @@ mod trial;
 
 use std::path::Path;
 
-use ndarray::Array2;
-use portolan::advise::{Advice, Process, advise, mean_variance};
+use portolan::advise::{Advice, Process, advise};
 use portolan::estimate::method;
 use portolan::{Context, Grid, Model, RadioMap, Readings, Site};
-use portolan_io::picture::{ColourMap, Figure, HeatPanel, Key, Panel, Sensor};
+use portolan_io::picture::advice_figure;
+use portolan_io::told::{advice_csv, advice_json};
 use portolan_io::{FileKind, check_output, inspect, read_model, write_bytes};
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
     check_interrupt()?;
     let grid = estimate.map.grid();
     if let Some(output) = &args.output {
-        write_bytes(output, csv(&advice, grid).as_bytes(), args.force)?;
+        write_bytes(output, advice_csv(&advice, grid).as_bytes(), args.force)?;
         say(&format!("{}: {} places", output.display(), advice.len()));
     }
     if let Some(output) = &args.plot {
@@ -151,14 +151,6 @@ impl Adviser<'_> {
     }
 }
 
-fn csv(advice: &[Advice], grid: Grid) -> String {
-    let line = |a: &Advice| {
-        let Site { x_m, y_m } = grid.site(a.cell);
-        format!("{},{},{x_m},{y_m}\n", a.cell.row, a.cell.col)
-    };
-    std::iter::once("row,col,x_m,y_m\n".to_owned()).chain(advice.iter().map(line)).collect()
-}
-
 /// The spread over all bands with the sensors, and crosses where new ones belong.
 fn draw(
     output: &Path,
@@ -167,26 +159,7 @@ fn draw(
     map: &RadioMap,
     advice: &[Advice],
 ) -> Result<(), Failure> {
-    let grid = map.grid();
-    let field = Array2::from_shape_vec((grid.rows(), grid.cols()), mean_variance(map)?)
-        .map_err(|error| Failure::Run(error.to_string()))?
-        .mapv(f64::sqrt);
-    let highest = field.iter().copied().fold(1e-3, f64::max);
-    let mut panel = HeatPanel::on_grid("spread over all bands", field, grid);
-    panel.colours = ColourMap::Spread;
-    // From zero, so that dark always means certain.
-    panel.limits = (0.0, highest);
-    panel.bar = Some("std. dev. [dB]".to_owned());
-    let at = |site: &Site| Sensor { at: grid.position(*site), value: None };
-    panel.sensors = sensors.iter().map(at).collect();
-    panel.emitters = advice.iter().map(|a| [a.cell.row as f64, a.cell.col as f64]).collect();
-    let figure = Figure {
-        heading: "Where new sensors help most".to_owned(),
-        note: format!("crosses: the {} places advised", advice.len()),
-        rows: vec![vec![Panel::Heat(panel)]],
-        keys: vec![Key::Sensors(sensors.len())],
-    };
-    let picture = figure.draw();
+    let picture = advice_figure(sensors, map, advice)?.draw();
     write_bytes(output, &picture.png(), force)?;
     say(&format!("{}: {} x {} pixels", output.display(), picture.width(), picture.height()));
     Ok(())
@@ -195,14 +168,7 @@ fn draw(
 fn report(as_json: bool, advice: &[Advice], steps: &[Step], grid: Grid) -> Result<(), Failure> {
     let metres = |a: &Advice| (grid.site(a.cell).x_m, grid.site(a.cell).y_m);
     if as_json {
-        let places = advice.iter().enumerate().map(|(i, a)| {
-            let (x_m, y_m) = metres(a);
-            json!({
-                "rank": i + 1, "row": a.cell.row, "col": a.cell.col, "x_m": x_m, "y_m": y_m,
-                "reduction_percent": 100.0 * a.share, "reduction_db2": a.reduction_db2,
-            })
-        });
-        let places = Value::Array(places.collect());
+        let places = advice_json(advice, grid);
         if steps.is_empty() {
             return emit_json(&places);
         }

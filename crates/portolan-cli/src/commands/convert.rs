@@ -1,6 +1,7 @@
 //! `portolan convert`: between file formats.
 
 use portolan::{Crs, RadioMap, Site};
+use portolan_io::drawn::{PartFailure, WatchedParts};
 use portolan_io::gis::{
     Chosen, MapParts, Mask, MaskRule, Masked, StoredMap, WholeMap, write_emitters, write_raster,
 };
@@ -9,7 +10,6 @@ use portolan_io::{
     write_readings,
 };
 
-use super::parts::{PartFailure, WatchedParts, mask_of};
 use super::{check_apart, check_target, load_readings, named_bands, warn_about};
 use crate::args::{ConvertArgs, KindName};
 use crate::failure::Failure;
@@ -143,7 +143,7 @@ fn mask(args: &ConvertArgs, crs: Option<Crs>) -> Result<Mask, Failure> {
         }
         sites = readings.sites().to_vec();
     }
-    mask_of(&args.mask, &sites, crs)
+    Ok(Mask::new(&args.mask, &sites, crs)?)
 }
 
 fn write_whole(args: &ConvertArgs, map: RadioMap) -> Result<(), Failure> {

@@ -5,12 +5,12 @@ use std::path::Path;
 use ndarray::{Array2, Array3, Axis, s};
 use portolan::coverage::{CERTAINTIES, Coverage, Covered};
 use portolan::{BandLabels, Crs, Grid, RadioMap, Scale};
-use portolan_io::picture::{CoverageAbout, CoverageFigure, Typeface};
+use portolan_io::drawn::GridWish;
+use portolan_io::picture::{CoverageAbout, CoverageFigure, PictureKind, Typeface};
 use portolan_io::{FileKind, ReadOptions, inspect, read_map_part, read_model};
 use serde_json::{Value, json};
 
-use super::picture::{Kind, save};
-use super::predict::GridWish;
+use super::picture::{kind_of, save};
 use super::{check_apart, load_map, named_bands, warn_about};
 use crate::args::CoverageArgs;
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ pub fn run(args: &CoverageArgs) -> Result<(), Failure> {
     if !args.above.is_finite() {
         return Err(Failure::input(format!("--above {}: expected a level in dBm", args.above)));
     }
-    let kind = args.output.as_ref().map(|output| Kind::of(output, args.force)).transpose()?;
+    let kind = args.output.as_ref().map(|output| kind_of(output, args.force)).transpose()?;
     if let Some(output) = &args.output {
         check_apart(output, &[&args.input])?;
     }
@@ -235,7 +235,12 @@ fn as_json(args: &CoverageArgs, counted: &Counted) -> Value {
     })
 }
 
-fn draw(args: &CoverageArgs, counted: &Counted, output: &Path, kind: Kind) -> Result<(), Failure> {
+fn draw(
+    args: &CoverageArgs,
+    counted: &Counted,
+    output: &Path,
+    kind: PictureKind,
+) -> Result<(), Failure> {
     let (grid, count) = (counted.grid, counted.labels.len());
     let bands = match count {
         1 => counted.labels[0].clone(),

@@ -2,17 +2,16 @@
 
 use std::time::Instant;
 
+use portolan_io::drawn::{MapRequest, MapSize, check_map, draw_map};
+use portolan_io::gis::Mask;
 use serde_json::json;
 
-use super::draw::{MapRequest, check_map, draw_map};
 use super::fit::{emitters_table, fitted, headline, report};
-use super::needs::MapSize;
-use super::parts::mask_of;
 use super::{Seconds, check_target};
 use crate::args::EstimateArgs;
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, say, warn};
-use crate::watch::{check_interrupt, set_threads};
+use crate::watch::{check_interrupt, set_threads, watched};
 
 pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
     set_threads(args.fit.run.threads)?;
@@ -20,8 +19,10 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
     let (readings, model, seconds) = fitted(&args.fit, &args.output, |method, readings| {
         let size = MapSize::of_method(method, readings.grid_or_default()?, readings);
         // Polygons that cannot be read are found before the fit.
-        mask_of(&args.mask, readings.sites(), readings.crs())?;
-        check_map(&size, readings.crs(), (&args.output, args.force), args.f64)
+        Mask::new(&args.mask, readings.sites(), readings.crs())?;
+        let note = check_map(&size, readings.crs(), (&args.output, args.force), args.f64)?;
+        warn(&Vec::from_iter(note));
+        Ok(())
     })?;
     check_interrupt()?;
     let start = Instant::now();
@@ -34,7 +35,7 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
         )]);
     }
     let bands: Vec<usize> = (0..model.bands()).collect();
-    let mask = mask_of(&args.mask, model.sites(), model.crs())?;
+    let mask = Mask::new(&args.mask, model.sites(), model.crs())?;
     let request = MapRequest {
         model: &model,
         grid,
@@ -44,7 +45,7 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
         f64: args.f64,
         force: args.force,
     };
-    let notes = draw_map(&request)?;
+    let notes = watched("drawing", |progress| draw_map(&request, progress))?;
     let predict_seconds = start.elapsed().as_secs_f64();
     let seconds = Seconds { total: seconds.total + predict_seconds, ..seconds };
     warn(&model.report().notes);

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use portolan::estimate::{Registered, method, methods};
 use portolan::{Context, EmitterFinding, Emitters, Model, Readings};
+use portolan_io::drawn::Needs;
+use portolan_io::told::model_report;
 use portolan_io::{ReadOptions, check_output, write_model};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::needs::Needs;
 use super::{
     MethodCall, Seconds, check_apart, load_map, load_readings, load_transmitters, options_for,
     timed_fit,
@@ -25,7 +26,9 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
     }
     check_output(&args.output, args.force)?;
     let (readings, model, seconds) = fitted(&args.fit, &args.output, |_, readings| {
-        Needs::of_model(readings.sensors(), readings.bands()).check(&args.output)
+        let needs = Needs::of_model(readings.sensors(), readings.bands());
+        warn(&Vec::from_iter(needs.check(&args.output)?));
+        Ok(())
     })?;
     check_interrupt()?;
     write_model(&args.output, &model, args.force)?;
@@ -199,60 +202,11 @@ fn megahertz(hz: f64) -> String {
 
 /// What a fit found, for `--json`.
 pub fn report(choice: &FitChoice, model: &Model, seconds: Seconds) -> Value {
-    let report = model.report();
-    let emitters: Vec<Value> =
-        model.emitters().iter().map(|e| emitter_json(&e.finding(), model)).collect();
-    let fitted: Map<String, Value> =
-        report.fitted.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-    let candidates: Vec<Value> = report
-        .candidates
-        .iter()
-        .map(|c| json!({ "method": c.method, "rmse_db": c.rmse_db, "weight": c.weight }))
-        .collect();
-    json!({
-        "method": choice.method,
-        "chosen": report.chosen.as_ref().unwrap_or(&choice.method),
-        "candidates": candidates,
-        "seconds": seconds.fit,
-        "start_seconds": seconds.start,
-        "total_seconds": seconds.total,
-        "iterations": report.iterations,
-        "loss": report.loss,
-        "emitters": emitters,
-        "fitted": fitted,
-        "notes": report.notes,
-    })
-}
-
-fn emitter_json(finding: &EmitterFinding, model: &Model) -> Value {
-    let (se, exponent) = (finding.at_se_m, finding.exponent);
-    let ranges = finding.occupancy.as_ref().map(|o| &o.ranges);
-    let hertz = ranges.zip(model.labels().freq_hz()).map(|(ranges, hz)| {
-        ranges.iter().map(|&[first, last]| [hz[first], hz[last]]).collect::<Vec<_>>()
-    });
-    let longest = model.region().width_m().max(model.region().height_m());
-    let mut object = json!({
-        "x_m": finding.at.x_m,
-        "y_m": finding.at.y_m,
-        "x_se_m": se.map(|se| se[0]),
-        "y_se_m": se.map(|se| se[1]),
-        "exponent": exponent.map(|e| e.value),
-        "exponent_se": exponent.map(|e| e.se),
-        "occupied": ranges,
-        "occupied_hz": hertz,
-        "occupancy": finding.occupancy.as_ref().map(|o| o.share),
-        "power_share": finding.power_share,
-        "noise": finding.is_noise(longest),
-    });
-    if let Some(grid) = model.grid() {
-        let [row, col] = grid.position(finding.at);
-        let cells = |axis: usize| se.map(|se| se[axis] / grid.cell_m());
-        object["row"] = json!(row);
-        object["col"] = json!(col);
-        object["row_se"] = json!(cells(0));
-        object["col_se"] = json!(cells(1));
-    }
-    object
+    let mut report = model_report(model, &choice.method);
+    report["seconds"] = json!(seconds.fit);
+    report["start_seconds"] = json!(seconds.start);
+    report["total_seconds"] = json!(seconds.total);
+    report
 }
 
 /// Four digits that count.

@@ -1,7 +1,8 @@
 //! `portolan methods`: every method with its options.
 
 use portolan::estimate::{Registered, methods};
-use serde_json::{Value, json};
+use portolan_io::told::method_json;
+use serde_json::Value;
 
 use crate::args::MethodsArgs;
 use crate::failure::Failure;
@@ -9,27 +10,9 @@ use crate::output::{emit, emit_json};
 
 pub fn run(args: &MethodsArgs) -> Result<(), Failure> {
     if args.json {
-        return emit_json(&Value::Array(methods().iter().map(as_json).collect()));
+        return emit_json(&Value::Array(methods().iter().map(method_json).collect()));
     }
     emit(&methods().iter().map(as_text).collect::<Vec<_>>().join("\n"))
-}
-
-fn as_json(method: &Registered) -> Value {
-    let options: Vec<Value> = method
-        .options()
-        .map(|o| json!({ "name": o.name, "default": o.default, "takes": o.takes }))
-        .collect();
-    json!({
-        "name": method.name,
-        "summary": method.summary,
-        "gives_spread": method.gives_spread,
-        "needs_truth": method.needs_truth,
-        "takes_start": method.takes_start,
-        "takes_emitters": method.takes_emitters,
-        "takes_transmitters": method.takes_transmitters,
-        "on_grid": method.on_grid,
-        "options": options,
-    })
 }
 
 fn as_text(method: &Registered) -> String {

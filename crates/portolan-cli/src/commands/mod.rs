@@ -7,13 +7,11 @@ pub mod completions;
 pub mod convert;
 pub mod coverage;
 pub mod demo;
-mod draw;
 pub mod estimate;
+pub mod explore;
 pub mod fit;
 pub mod inspect;
 pub mod methods;
-mod needs;
-mod parts;
 mod picture;
 pub mod plot;
 pub mod predict;
@@ -226,18 +224,4 @@ fn named_bands(
         bands.push(band);
     }
     Ok(bands)
-}
-
-/// An estimate so far above every reading, in dB, is said.
-const FAR_ABOVE_DB: f64 = 30.0;
-
-/// What to say where a map is far louder than anything that was read.
-fn far_above(loudest_drawn: f64, loudest_read: f64) -> Option<String> {
-    let above = 10.0 * (loudest_drawn / loudest_read).log10();
-    (above > FAR_ABOVE_DB).then(|| {
-        format!(
-            "the map reaches {above:.0} dB above the loudest reading: look at it with care, or \
-             choose another method"
-        )
-    })
 }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use portolan_io::picture::{Axes, ColourMap, Layer, Look, Scene, Typeface, Underlay, read_plan};
+use portolan_io::picture::{
+    Axes, ColourMap, Layer, Look, PictureKind, Scene, Typeface, Underlay, read_plan,
+};
 use portolan_io::{check_output, write_bytes};
 
 use crate::args::{AxesName, ColoursName, LookArgs};
@@ -10,36 +12,17 @@ use crate::failure::Failure;
 use crate::output::{say, warn};
 use crate::watch::check_interrupt;
 
-/// Pixels of a PNG for a point of the page.
-const FINE: f64 = 2.0;
-
 /// How much of what lies under it a map hides, where it is not said.
 const OPACITY: f64 = 0.65;
 
-/// Files that a scene can become.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Png,
-    Svg,
-    Pdf,
-}
-
-impl Kind {
-    /// Refuses a name that is no picture's, and an output that cannot be written.
-    pub fn of(output: &Path, force: bool) -> Result<Self, Failure> {
-        let ending = output.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
-        let kind = match ending.as_deref() {
-            Some("png") => Kind::Png,
-            Some("svg") => Kind::Svg,
-            Some("pdf") => Kind::Pdf,
-            _ => {
-                let name = output.display();
-                return Err(Failure::input(format!("{name}: expected a .png, .svg or .pdf name")));
-            }
-        };
-        check_output(output, force)?;
-        Ok(kind)
-    }
+/// Refuses a name that is no picture's, and an output that cannot be written.
+pub fn kind_of(output: &Path, force: bool) -> Result<PictureKind, Failure> {
+    let ending = output.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    let kind = PictureKind::of_ending(ending).ok_or_else(|| {
+        Failure::input(format!("{}: expected a .png, .svg or .pdf name", output.display()))
+    })?;
+    check_output(output, force)?;
+    Ok(kind)
 }
 
 /// The look that was asked for.
@@ -103,22 +86,15 @@ fn warn_missing(typeface: &Typeface) {
 /// Writes a scene as the picture that its name asks for.
 pub fn save(
     output: &Path,
-    kind: Kind,
+    kind: PictureKind,
     scene: &Scene,
     typeface: &Typeface,
     width: Option<u32>,
     force: bool,
 ) -> Result<(), Failure> {
     warn_missing(typeface);
-    let points = width.map_or(scene.width, f64::from);
-    let (bytes, unit, width) = match kind {
-        Kind::Png => {
-            let pixels = width.unwrap_or((FINE * scene.width).round() as u32);
-            (scene.png(pixels)?, "pixels", f64::from(pixels))
-        }
-        Kind::Svg => (scene.svg(points).into_bytes(), "points", points),
-        Kind::Pdf => (scene.pdf(points), "points", points),
-    };
+    let (bytes, width) = kind.bytes(scene, width)?;
+    let unit = kind.unit();
     check_interrupt()?;
     write_bytes(output, &bytes, force)?;
     let height = scene.height * width / scene.width;

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use portolan::{RadioMap, Region};
 use portolan_io::picture::{
-    MapFigure, PictureError, decibels, factors_figure, map_figure, spectrum_figure, terminal,
+    MapFigure, PictureError, PictureKind, decibels, factors_figure, map_figure, spectrum_figure,
+    terminal,
 };
 use portolan_io::{ReadOptions, read_map_part, write_bytes};
 
-use super::picture::{Kind, axes, look, save};
+use super::picture::{axes, kind_of, look, save};
 use super::{
     check_apart, load_map, load_readings, named_bands, options_for, strongest_band, warn_about,
 };
@@ -22,7 +23,7 @@ use crate::watch::check_interrupt;
 const PREVIEW: usize = 72;
 
 pub fn run(args: &PlotArgs) -> Result<(), Failure> {
-    let kind = args.output.as_ref().map(|output| Kind::of(output, args.force)).transpose()?;
+    let kind = args.output.as_ref().map(|output| kind_of(output, args.force)).transpose()?;
     let files: Vec<&Path> = [Some(&args.map), args.truth.as_ref(), args.readings.as_ref()]
         .into_iter()
         .flatten()
@@ -88,7 +89,7 @@ fn load_part(path: &Path, region: Region, options: &ReadOptions) -> Result<Radio
 
 fn factors(
     args: &PlotArgs,
-    kind: Option<Kind>,
+    kind: Option<PictureKind>,
     map: &RadioMap,
     truth: Option<&RadioMap>,
 ) -> Result<(), Failure> {
@@ -103,7 +104,7 @@ fn factors(
     let Some(output) = &args.output else {
         return Err(Failure::input("--factors draws a picture: name it with -o"));
     };
-    if kind != Some(Kind::Png) {
+    if kind != Some(PictureKind::Png) {
         let name = output.display();
         return Err(Failure::input(format!("{name}: --factors draws .png alone")));
     }

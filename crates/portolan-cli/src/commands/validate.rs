@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Instant;
 
-use ndarray::Array2;
 use portolan::estimate::{Residuals, Split, folds, method, methods, without};
-use portolan::{Context, Grid, Readings};
-use portolan_io::picture::{ColourMap, Figure, HeatPanel, Key, Panel, Sensor};
+use portolan::{Context, Readings};
+use portolan_io::picture::residuals_figure;
+use portolan_io::told::residuals_json;
 use portolan_io::{check_output, write_bytes};
 use serde_json::{Value, json};
 
@@ -140,18 +140,13 @@ fn report(
         let methods: Vec<Value> = rows
             .iter()
             .map(|row| {
-                let figures = row.failed.is_none().then_some(&row.residuals);
-                json!({
-                    "method": row.label,
-                    "rmse_db": figures.and_then(Residuals::rmse_db),
-                    "mae_db": figures.and_then(Residuals::mae_db),
-                    "median_abs_db": figures.and_then(Residuals::median_abs_db),
-                    "coverage_90": figures.and_then(Residuals::coverage_90),
-                    "entries": row.residuals.entries.len(),
-                    "seconds": row.fit_seconds,
-                    "predict_seconds": row.predict_seconds,
-                    "failed": row.failed,
-                })
+                let mut object =
+                    residuals_json(&row.label, row.failed.is_none().then_some(&row.residuals));
+                object["entries"] = json!(row.residuals.entries.len());
+                object["seconds"] = json!(row.fit_seconds);
+                object["predict_seconds"] = json!(row.predict_seconds);
+                object["failed"] = json!(row.failed);
+                object
             })
             .collect();
         let split = if args.split == SplitName::Blocks { "blocks" } else { "random" };
@@ -195,46 +190,13 @@ fn report(
 
 /// Sensors in the colour of their mean error, a panel for each method.
 fn draw(output: &Path, force: bool, readings: &Readings, rows: &[Row]) -> Result<(), Failure> {
-    let grid = readings.grid_or_default()?;
-    let panels: Vec<Panel> = rows
-        .iter()
-        .filter(|row| row.failed.is_none())
-        .map(|row| panel(readings, grid, row))
-        .collect();
-    if panels.is_empty() {
+    let finished = rows.iter().filter(|row| row.failed.is_none());
+    let finished: Vec<_> = finished.map(|row| (row.label.as_str(), &row.residuals)).collect();
+    if finished.is_empty() {
         return Ok(());
     }
-    let figure = Figure {
-        heading: "Predicted less read at held-out sensors".to_owned(),
-        note: "mean over bands; blue: predicted too low, red: too high".to_owned(),
-        rows: panels.into_iter().map(|panel| vec![panel]).collect(),
-        keys: vec![Key::Sensors(readings.sensors())],
-    };
-    let picture = figure.draw();
+    let picture = residuals_figure(readings, &finished)?.draw();
     write_bytes(output, &picture.png(), force)?;
     say(&format!("{}: {} x {} pixels", output.display(), picture.width(), picture.height()));
     Ok(())
-}
-
-fn panel(readings: &Readings, grid: Grid, row: &Row) -> Panel {
-    let mut sums = vec![(0.0, 0usize); readings.sensors()];
-    for (sensor, _, error) in &row.residuals.entries {
-        sums[*sensor].0 += error;
-        sums[*sensor].1 += 1;
-    }
-    let rmse = figure(row.residuals.rmse_db(), 2);
-    let nothing = Array2::from_elem((grid.rows(), grid.cols()), f64::NAN);
-    let mut panel = HeatPanel::on_grid(format!("{}\nrmse {rmse} dB", row.label), nothing, grid);
-    panel.colours = ColourMap::Error;
-    let mean = |(sum, count): &(f64, usize)| (*count > 0).then(|| sum / *count as f64);
-    let sensor = |(n, sum): (usize, &(f64, usize))| {
-        Some(Sensor { at: grid.position(readings.sites()[n]), value: Some(mean(sum)?) })
-    };
-    panel.sensors = sums.iter().enumerate().filter_map(sensor).collect();
-    let mut sizes: Vec<f64> = panel.sensors.iter().filter_map(|s| s.value).map(f64::abs).collect();
-    sizes.sort_by(f64::total_cmp);
-    let most = sizes.get(sizes.len() * 49 / 50).copied().unwrap_or(1.0).max(0.1);
-    panel.limits = (-most, most);
-    panel.bar = Some("error [dB]".to_owned());
-    Panel::Heat(panel)
 }

@@ -9,6 +9,7 @@ mod coverage;
 mod damaged;
 mod demo;
 mod emitters;
+mod explore;
 mod formats;
 mod gis;
 mod hearing;

@@ -9,7 +9,7 @@ use super::heat::{HeatPanel, Sensor};
 use super::{Bitmap, PictureError};
 
 /// Powers further below the strongest are drawn in the darkest colour.
-pub(super) const WIDEST_DB: f64 = 100.0;
+pub const WIDEST_DB: f64 = 100.0;
 const MOST_ESTIMATES: usize = 22;
 
 /// The truth, what the sensors saw, and several estimates of one band, all with the same colours.

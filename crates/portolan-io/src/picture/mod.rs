@@ -22,6 +22,8 @@ mod figure;
 #[cfg(test)]
 mod gallery;
 mod heat;
+mod judged;
+mod kind;
 mod lines;
 mod look;
 mod map_figure;
@@ -42,10 +44,12 @@ pub use factors::factors_figure;
 pub use field::{decibels, robust_limits, symmetric_limits};
 pub use figure::{Figure, Key, Panel};
 pub use heat::{HeatPanel, Sensor};
+pub use judged::{advice_figure, mean_errors, residuals_figure};
+pub use kind::PictureKind;
 pub use lines::{Bar, Curve, LinePanel};
 pub use look::{Layer, Look};
 pub use map_figure::{MapFigure, map_figure, spectrum_figure};
-pub use maps::methods_figure;
+pub use maps::{WIDEST_DB, methods_figure};
 pub use scene::{
     Anchor, Bounds, Ink, Item, Path, Pen, Pixels, Placement, Point, Scene, Segment, Text, Typeface,
     read_plan,

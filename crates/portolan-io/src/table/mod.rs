@@ -23,6 +23,24 @@ use positions::{Positions, Settled};
 /// How the files of the app WiGLE begin, which Kismet writes too. Their levels are in dBm.
 const WIGLE: &[u8] = b"WigleWifi";
 
+/// The first lines of a table in text, the header among them, field by field; empty where the file
+/// is none.
+pub fn first_lines(path: &std::path::Path, count: usize) -> crate::Result<Vec<Vec<String>>> {
+    let mut source = crate::source::Source::open(path)?;
+    let csv = source.format(path, None).is_ok_and(|format| format == crate::Format::Csv);
+    if !csv {
+        return Ok(Vec::new());
+    }
+    let in_file = |problem: Problem| problem.in_file(path);
+    let mut lines = Lines::open(source.bytes()).map_err(in_file)?;
+    let mut found = Vec::new();
+    while found.len() < count {
+        let Some(line) = lines.next().map_err(in_file)? else { break };
+        found.push(line.fields().iter().map(|field| field.to_string()).collect());
+    }
+    Ok(found)
+}
+
 /// A table with its places in metres and its values in linear power.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {

@@ -22,7 +22,7 @@ use self::tally::{Compared, NOMINAL, calibration};
 use super::calls;
 use crate::args::StudyArgs;
 use crate::commands::MethodCall;
-use crate::commands::picture::{Kind, save};
+use crate::commands::picture::{kind_of, save};
 use crate::failure::Failure;
 use crate::output::{emit, emit_json};
 use crate::watch::counted;
@@ -55,7 +55,7 @@ pub fn run(args: &StudyArgs) -> Result<(), Failure> {
         let message = format!("--methods {}: needs the true map, which nobody knows", call.name);
         return Err(Failure::input(message));
     }
-    let kind = args.plot.as_ref().map(|plot| Kind::of(plot, args.force)).transpose()?;
+    let kind = args.plot.as_ref().map(|plot| kind_of(plot, args.force)).transpose()?;
     let folder = args.data.clone().or_else(|| std::env::var_os("PORTOLAN_DATA").map(PathBuf::from));
     let folder = folder.ok_or_else(|| {
         Failure::input(

@@ -3,15 +3,19 @@
 use std::ops::Range;
 
 use ndarray::{Array2, Array3};
-use portolan::{Crs, EstimateError, Grid, Model, Progress, Site};
-use portolan_io::IoError;
-use portolan_io::gis::{MapAbout, MapParts, Mask, MaskRule, Part, chosen_labels};
+use portolan::{EstimateError, Grid, InputError, Model, Progress, Site};
 
-use crate::failure::Failure;
+use crate::error::IoError;
+use crate::gis::{MapAbout, MapParts, Part, chosen_labels};
 
 /// What goes wrong while a map is drawn and written at once.
+#[derive(Debug, thiserror::Error)]
 pub enum PartFailure {
+    /// The model could not be asked, or the user stopped it.
+    #[error(transparent)]
     Draw(EstimateError),
+    /// The file could not be written.
+    #[error(transparent)]
     File(IoError),
 }
 
@@ -21,18 +25,15 @@ impl From<EstimateError> for PartFailure {
     }
 }
 
-impl From<IoError> for PartFailure {
-    fn from(error: IoError) -> Self {
-        PartFailure::File(error)
+impl From<InputError> for PartFailure {
+    fn from(error: InputError) -> Self {
+        PartFailure::Draw(error.into())
     }
 }
 
-impl From<PartFailure> for Failure {
-    fn from(failure: PartFailure) -> Self {
-        match failure {
-            PartFailure::Draw(error) => error.into(),
-            PartFailure::File(error) => error.into(),
-        }
+impl From<IoError> for PartFailure {
+    fn from(error: IoError) -> Self {
+        PartFailure::File(error)
     }
 }
 
@@ -67,6 +68,7 @@ pub struct ModelParts<'a> {
 }
 
 impl<'a> ModelParts<'a> {
+    /// The map of some bands on a grid.
     pub fn new(
         model: &'a Model,
         grid: Grid,
@@ -123,6 +125,7 @@ pub struct WatchedParts<'a, P> {
 }
 
 impl<'a, P: MapParts> WatchedParts<'a, P> {
+    /// Parts whose share of the whole is told.
     pub fn new(parts: P, progress: &'a Progress<'a>) -> Self {
         Self { share: Share::of(parts.about()), parts, progress }
     }
@@ -146,9 +149,4 @@ impl<P: MapParts<Error = IoError>> MapParts for WatchedParts<'_, P> {
         self.progress.part(self.share.next(entries)).report(1, 1)?;
         Ok(part)
     }
-}
-
-/// What `--mask` leaves of a map.
-pub fn mask_of(rules: &[MaskRule], sites: &[Site], crs: Option<Crs>) -> Result<Mask, Failure> {
-    Ok(Mask::new(rules, sites, crs)?)
 }

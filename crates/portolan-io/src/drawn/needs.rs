@@ -6,10 +6,11 @@ use std::path::Path;
 use ndarray::ArrayView1;
 use portolan::estimate::Registered;
 use portolan::{Grid, Model, Readings, Values};
-use portolan_io::{Format, free_memory, free_space, shown_bytes};
 
-use crate::failure::Failure;
-use crate::output::warn;
+use crate::error::{Problem, Result};
+use crate::format::Format;
+use crate::memory::{available as free_memory, shown_bytes};
+use crate::output::free_space;
 
 /// Sizes from here on are said.
 const LARGE: u64 = 100_000_000;
@@ -21,7 +22,7 @@ const MOST_DENSE: u64 = 1 << 24;
 const PART: u64 = 1 << 22;
 /// Bytes that an entry takes while a map is drawn at once: power, spread and reading spread, and a
 /// copy of each.
-const BYTES_AT_ONCE: u64 = 48;
+pub const BYTES_AT_ONCE: u64 = 48;
 /// Bytes that a reading takes while a method is fitted.
 const BYTES_IN_FIT: u64 = 40;
 /// The most that matrices between sensors take while a method is fitted.
@@ -38,25 +39,22 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Refuses an output that its disk has no room for, and says what a large one takes.
-    pub fn check(&self, output: &Path) -> Result<(), Failure> {
+    /// Refuses an output that its disk has no room for; returns what to say of a large one.
+    pub fn check(&self, output: &Path) -> Result<Option<String>> {
         let Self { what, file: (least, expected), memory } = self;
         let free = free_space(output);
         if let Some(free) = free.filter(|free| least > free) {
             let (least, free) = (shown_bytes(*least), shown_bytes(free));
-            let name = output.display();
-            return Err(Failure::input(format!(
-                "{name}: {what} takes {least}, {free} are free there"
-            )));
+            let problem = format!("{what} takes {least}, {free} are free there");
+            return Err(Problem::new(problem).in_file(output));
         }
-        if *expected.max(memory) >= LARGE {
+        Ok((*expected.max(memory) >= LARGE).then(|| {
             let mut line = format!("{what} takes about {} on disk", shown_bytes(*expected));
             if let Some(free) = free {
                 line += &format!(" ({} are free)", shown_bytes(free));
             }
-            warn(&[format!("{line} and {} of memory", shown_bytes(*memory))]);
-        }
-        Ok(())
+            format!("{line} and {} of memory", shown_bytes(*memory))
+        }))
     }
 
     /// Of a table with power, spread and reading spread at places.
@@ -131,7 +129,7 @@ impl MapSize {
 
     /// Whether the map is written strip by strip: always for a geographic information system, and
     /// where it is large into npz.
-    pub fn by_strips(&self, output: &Path) -> Result<bool, Failure> {
+    pub fn by_strips(&self, output: &Path) -> Result<bool> {
         let format = Format::of_output(output)?;
         if format.is_gis() {
             return Ok(true);
@@ -141,17 +139,16 @@ impl MapSize {
         let short = free_memory().is_some_and(|free| at_once > free / 2);
         let strips = entries > MOST_AT_ONCE || short;
         if strips && format != Format::Npz {
-            return Err(Failure::input(format!(
-                "{}: {} is written strip by strip, which .npz, .tif and .zarr take",
-                output.display(),
-                self.what()
-            )));
+            let what = self.what();
+            let problem =
+                format!("{what} is written strip by strip, which .npz, .tif and .zarr take");
+            return Err(Problem::new(problem).in_file(output));
         }
         Ok(strips)
     }
 
     /// What the map takes; `strip` is the number of entries in one strip.
-    pub fn needs(&self, output: &Path, f64: bool, strip: u64) -> Result<Needs, Failure> {
+    pub fn needs(&self, output: &Path, f64: bool, strip: u64) -> Result<Needs> {
         let entries = self.entries();
         let spreads = u64::from(self.spread);
         let sure = if self.sure { spreads } else { 0 };

@@ -1,0 +1,135 @@
+//! The options of `explore`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::Args;
+use portolan::Emitters;
+
+use super::parse;
+
+/// The port of a page, where it is free.
+pub const USUAL_PORT: u16 = 8765;
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct ExploreArgs {
+    /// Readings, models or maps, or a folder of them; without any a demonstration opens
+    pub files: Vec<PathBuf>,
+    /// Port to listen on; 0 takes any that is free [default: 8765, or any where that is taken]
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Do not open a browser
+    #[arg(long)]
+    pub no_open: bool,
+    /// Listen on another address than this machine's own, such as 0.0.0.0; the address that is
+    /// printed then holds a token that every request must carry
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<IpAddr>,
+    /// The method that is fitted to readings at the start [default: auto; demonstration: field]
+    #[arg(long)]
+    pub method: Option<String>,
+    /// An option of the method; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse::setting)]
+    pub settings: Vec<(String, String)>,
+    /// How many emitters to assume, or auto
+    #[arg(long, default_value = "auto", value_parser = parse::emitters)]
+    pub emitters: Emitters,
+    /// Seed of everything random: the same seed makes the same model
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Number of threads; the result does not depend on it [default: all]
+    #[arg(long)]
+    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub read: ReadWords,
+}
+
+impl ExploreArgs {
+    /// Where to listen: the port that was asked for, or the usual one and then any.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let ip = self.listen.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
+        let ports = self.port.map_or_else(|| vec![USUAL_PORT, 0], |port| vec![port]);
+        ports.into_iter().map(|port| (ip, port).into()).collect()
+    }
+}
+
+/// What files do not say about themselves, as words: the page shows them again.
+#[derive(Args)]
+#[command(next_help_heading = "Files")]
+pub struct ReadWords {
+    /// Unit of values whose name does not tell: dbm, db, linear, relative
+    #[arg(long)]
+    pub unit: Option<String>,
+    /// Rows x columns, where the file does not say
+    #[arg(long)]
+    pub grid: Option<String>,
+    /// Metres per cell
+    #[arg(long)]
+    pub cell_m: Option<String>,
+    /// x,y in metres of the centre of cell 0,0
+    #[arg(long, value_name = "X,Y", allow_hyphen_values = true)]
+    pub origin: Option<String>,
+    /// Where on Earth: EPSG:n, or local:LAT,LON [default: the UTM zone of latitudes and longitudes]
+    #[arg(long, allow_hyphen_values = true)]
+    pub crs: Option<String>,
+    /// Array or variable of the file that holds the map
+    #[arg(long)]
+    pub var: Option<String>,
+    /// The value in a table that means "not heard", or absent
+    #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
+    pub not_heard: Option<String>,
+    /// Level in dB below which nothing is heard
+    #[arg(long, value_name = "DB", requires = "not_heard", allow_hyphen_values = true)]
+    pub floor_db: Option<String>,
+    /// What the input is: csv, wigle, sweep, geojson, trace, npz, npy, mat
+    #[arg(long)]
+    pub format: Option<String>,
+    /// Which column is what: x=NAME,y=NAME (or lat, lon), value=NAME,band=NAME, bands=PREFIX*
+    #[arg(long, value_name = "WHAT=NAME,..")]
+    pub columns: Option<String>,
+    /// What tells bands apart in a table with a line per frame: bssid, ssid, freq or channel
+    #[arg(long, value_name = "WHAT")]
+    pub band_by: Option<String>,
+    /// Set bands aside that were heard at fewer places
+    #[arg(long, value_name = "N")]
+    pub min_places: Option<String>,
+    /// Readings within squares of so many metres are one place
+    #[arg(long, value_name = "METRES")]
+    pub gather: Option<String>,
+    /// What clocks without a zone show: +2, +02:00:13 or Europe/Berlin
+    #[arg(long, value_name = "OFFSET|ZONE", allow_hyphen_values = true)]
+    pub utc_offset: Option<String>,
+    /// Gather the bins of a sweep into bands of this width, such as 200kHz
+    #[arg(long, value_name = "HZ")]
+    pub band_width: Option<String>,
+    /// Gather the bins of a sweep into bands between these frequencies
+    #[arg(long, value_name = "HZ,HZ,..")]
+    pub band_edges: Option<String>,
+}
+
+impl ReadWords {
+    /// Names without their dashes, and values.
+    pub fn words(&self) -> Vec<(String, String)> {
+        let all = [
+            ("unit", &self.unit),
+            ("grid", &self.grid),
+            ("cell-m", &self.cell_m),
+            ("origin", &self.origin),
+            ("crs", &self.crs),
+            ("var", &self.var),
+            ("not-heard", &self.not_heard),
+            ("floor-db", &self.floor_db),
+            ("format", &self.format),
+            ("columns", &self.columns),
+            ("band-by", &self.band_by),
+            ("min-places", &self.min_places),
+            ("gather", &self.gather),
+            ("utc-offset", &self.utc_offset),
+            ("band-width", &self.band_width),
+            ("band-edges", &self.band_edges),
+        ];
+        let given = |(name, value): (&str, &Option<String>)| Some((name.into(), value.clone()?));
+        all.into_iter().filter_map(given).collect()
+    }
+}

@@ -1,0 +1,118 @@
+//! `portolan explore`: a page that shows maps and answers questions about them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use portolan::Emitters;
+use portolan_explore::{Explorer, FirstFit, Server, StartError};
+use portolan_io::{FileKind, ReadOptions, inspect};
+
+use crate::args::ExploreArgs;
+use crate::failure::Failure;
+use crate::output::{emit, say, warn};
+use crate::watch::check_interrupt;
+
+/// How often Ctrl-C is looked for.
+const POLL: Duration = Duration::from_millis(50);
+/// Files of a folder that are opened.
+const MOST_FILES: usize = 30;
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Input(message) => Failure::Input(message),
+            error => Failure::Run(error.to_string()),
+        }
+    }
+}
+
+pub fn run(args: &ExploreArgs) -> Result<(), Failure> {
+    let server = Server::start(explorer(args)?, &args.addresses())?;
+    let url = server.url();
+    emit(&url)?;
+    if args.listen.is_some_and(|ip| !ip.is_loopback()) {
+        say(
+            "portolan: whoever has this address can look and fit here; the token is not shown again",
+        );
+    }
+    say("portolan: the explorer runs until you press Ctrl-C");
+    if !args.no_open {
+        open_browser(&url);
+    }
+    // Ctrl-C is how it ends; the server takes its temporary files with it.
+    while server.running() {
+        if check_interrupt().is_err() {
+            return Ok(());
+        }
+        std::thread::sleep(POLL);
+    }
+    Err(Failure::Run("the explorer stopped by itself".into()))
+}
+
+/// What is to be explored.
+fn explorer(args: &ExploreArgs) -> Result<Explorer, Failure> {
+    let words = args.read.words();
+    let mut options = ReadOptions::default();
+    for (name, value) in &words {
+        options.tell(name, value).map_err(Failure::input)?;
+    }
+    if let (true, Some((name, _))) = (args.files.is_empty(), words.first()) {
+        return Err(Failure::input(format!("--{name} is about a file: name one")));
+    }
+    let mut explorer = if args.files.is_empty() { Explorer::demo()? } else { Explorer::empty() };
+    for path in &args.files {
+        let files = if path.is_dir() { folder(path, &options)? } else { vec![path.clone()] };
+        for file in files {
+            let notes = explorer.add_file(&file, &words)?;
+            warn(&notes.iter().map(|n| format!("{}: {n}", file.display())).collect::<Vec<_>>());
+        }
+    }
+    let emitters = match args.emitters {
+        Emitters::Auto => None,
+        Emitters::Count(count) => Some(count),
+    };
+    let (settings, seed) = (args.settings.clone(), args.seed);
+    let usual = settings.is_empty() && emitters.is_none() && seed == 0 && args.method.is_none();
+    if !(args.files.is_empty() && usual) {
+        let method = args.method.clone().unwrap_or_else(|| FirstFit::default().method);
+        explorer.fit_first(FirstFit { method, settings, emitters, seed })?;
+    }
+    Ok(explorer)
+}
+
+/// The files of a folder that hold readings, models or maps, by name.
+fn folder(path: &Path, options: &ReadOptions) -> Result<Vec<PathBuf>, Failure> {
+    let failed = |error: std::io::Error| Failure::input(format!("{}: {error}", path.display()));
+    let mut files: Vec<PathBuf> = std::fs::read_dir(path)
+        .and_then(|entries| entries.map(|entry| entry.map(|e| e.path())).collect())
+        .map_err(failed)?;
+    files.retain(|file| file.is_file());
+    files.sort();
+    let holds =
+        |file: &PathBuf| inspect(file, options).is_ok_and(|found| found.kind != FileKind::Arrays);
+    let found: Vec<PathBuf> = files.into_iter().filter(holds).take(MOST_FILES).collect();
+    if found.is_empty() {
+        let path = path.display();
+        return Err(Failure::input(format!("{path}: holds no readings, models or maps")));
+    }
+    Ok(found)
+}
+
+/// Asks the desktop to show the page; where it cannot, the address was printed.
+fn open_browser(url: &str) {
+    let opener = match std::env::consts::OS {
+        "macos" => "open",
+        "windows" => "explorer",
+        _ => "xdg-open",
+    };
+    let quiet = Command::new(opener)
+        .arg(url)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    if quiet.is_err() {
+        say("portolan: no browser could be started: open the address above");
+    }
+}

@@ -1,0 +1,101 @@
+//! `portolan explore`: the address that it prints, what it opens, how it ends.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::Desk;
+
+/// The command with its page, ended when dropped.
+struct Running {
+    child: Child,
+    url: String,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn explore(desk: &Desk, words: &str) -> Running {
+    let mut child = desk
+        .command(&format!("explore --no-open --port 0 {words}"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut url = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    assert!(url.starts_with("http://"), "{url}");
+    Running { child, url: url.trim().to_string() }
+}
+
+fn state(url: &str) -> serde_json::Value {
+    let (host, path) = url.trim_start_matches("http://").split_once('/').unwrap();
+    let host = host.replace("0.0.0.0", "127.0.0.1");
+    let mut stream = TcpStream::connect(&host).unwrap();
+    let request =
+        format!("GET /api/state{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+const TABLE: &str = "x_m,y_m,dbm_2412MHz\n0,0,-60\n9,1,-66\n2,7,-71\n8,8,-75\n4,3,-64\n";
+
+#[test]
+fn a_survey_a_folder_and_the_demo_open() {
+    let desk = Desk::new();
+    desk.write("walk.csv", TABLE);
+    desk.write("notes.txt", "nothing to see");
+    desk.ok("fit walk.csv -o model.npz --method kriging");
+    let running = explore(&desk, "walk.csv --method idw");
+    let found = state(&running.url);
+    assert_eq!(found["items"][0]["name"], "walk.csv");
+    assert_eq!(found["jobs"][0]["what"], "idw on walk.csv");
+    let running = explore(&desk, ".");
+    let found = state(&running.url);
+    let kinds: Vec<&str> =
+        found["items"].as_array().unwrap().iter().map(|i| i["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["model", "readings"]);
+    assert_eq!(found["items"][0]["readings"], 2);
+    let running = explore(&desk, "");
+    assert_eq!(state(&running.url)["items"][0]["name"], "demo");
+    let running = explore(&desk, "--listen 0.0.0.0");
+    assert!(running.url.contains("/?token="));
+    assert_eq!(state(&running.url)["items"][0]["name"], "demo");
+}
+
+#[cfg(unix)]
+#[test]
+fn it_ends_well_when_it_is_interrupted() {
+    let desk = Desk::new();
+    let mut running = explore(&desk, "");
+    let begun = Instant::now();
+    let id = running.child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn wrong_files_and_words_are_refused_before_anything_listens() {
+    let desk = Desk::new();
+    desk.write("walk.csv", TABLE);
+    std::fs::create_dir(desk.path("empty")).unwrap();
+    for (words, told) in [
+        ("nowhere.csv", "nowhere.csv"),
+        ("empty", "holds no readings"),
+        ("walk.csv --unit volt", "--unit"),
+        ("walk.csv --method magic", "magic"),
+        ("--method magic", "magic"),
+        ("--unit dbm", "name one"),
+        ("walk.csv --listen lab", "--listen"),
+    ] {
+        desk.refused(&format!("explore --no-open {words}"), &[told]);
+    }
+}

@@ -1,0 +1,780 @@
+// The page: what is shown, and how the parts hang together.
+
+import * as api from "./api.js";
+import { number, strip, timeline } from "./chart.js";
+import { bandColour, bandShades, css, cssOf, setPalettes, shades } from "./colour.js";
+import { Here, make, metres, occupied, within } from "./here.js";
+import * as link from "./link.js";
+import * as marks from "./marks.js";
+import { Take } from "./take.js";
+import { Tiles } from "./tiles.js";
+import { Camera, MapView } from "./view.js";
+import { Work } from "./work.js";
+
+const byId = (id) => document.getElementById(id);
+
+class App {
+  constructor() {
+    Object.assign(this, { items: [], item: null, other: null, mode: "side", band: 0, layer: "power", level: -70, at: null, palette: "viridis", limits: "band", own: [-90, -40], emitter: null, advice: [], errors: null, until: null, pointer: null, underlay: null, opacity: 0.65 });
+    this.shows = { sensors: true, emitters: true, advice: true };
+    this.places = new Map();
+    this.levels = new Map();
+    this.camera = new Camera();
+    this.camera.listeners.push(() => this.moved());
+    this.tiles = new Tiles(() => this.redraw());
+    this.tiles.inView = (source, z, x, y) => this.views.some((view) => {
+      const seen = view.seen();
+      return seen && seen.z === z && x >= seen.x0 && x <= seen.x1 && y >= seen.y0 && y <= seen.y1;
+    });
+    this.views = [];
+    this.here = new Here(this);
+    this.work = new Work(this);
+    this.take = new Take(this);
+  }
+
+  async start() {
+    this.theme(localStorage.getItem("portolan-theme"));
+    const said = link.read();
+    const [state, palettes, methods] = await Promise.all([api.get("/api/state"), api.get("/api/palettes"), api.get("/api/methods")]);
+    setPalettes(palettes);
+    this.instance = state.instance;
+    this.work.setMethods(methods);
+    this.said(said);
+    this.wire();
+    this.setItems(state.items);
+    const job = state.jobs.find((j) => j.state === "running");
+    const wish = link.resolve(said.item, state.items);
+    const usual = state.items.findLast((i) => i.kind !== "readings") ?? state.items[0];
+    await this.show((wish.item ?? usual)?.id, said);
+    const other = link.resolve(said.other, state.items).item;
+    if (other) await this.compare(other.id);
+    if (said.at) this.ask(said.at);
+    if (job) this.work.follow(job.id, byId("fit-told")).catch(() => {});
+    else if (!wish.item && wish.fit) this.work.run(wish.fit, byId("fit-told"));
+    document.documentElement.dataset.ready = "true";
+  }
+
+  /** Takes over what a link says. */
+  said(said) {
+    if (said.layer) this.layer = said.layer;
+    if (said.level !== null) this.level = said.level;
+    if (said.palette) this.palette = said.palette;
+    if (said.limits) {
+      const own = said.limits.split(",").map(Number);
+      if (own.length === 2 && own.every(Number.isFinite)) [this.limits, this.own] = ["own", own];
+      else if (said.limits === "all") this.limits = "all";
+    }
+    if (said.mode === "difference") this.mode = "difference";
+    for (const name of said.hide) if (name in this.shows) this.shows[name] = false;
+    if (said.wide) this.wide(true);
+    if (said.tab && byId(said.tab)) this.tab(said.tab);
+    const layer = document.querySelector(`[name=layer][value="${CSS.escape(this.layer)}"]`);
+    if (layer) layer.checked = true;
+    else this.layer = "power";
+    byId("palette").value = this.palette;
+    byId("limits").value = this.limits;
+    byId("own-limits").hidden = this.limits !== "own";
+    [byId("limit-low").value, byId("limit-high").value] = this.own;
+    byId("level").value = this.level;
+    document.querySelector(`[name=mode][value=${this.mode}]`).checked = true;
+    for (const name of Object.keys(this.shows)) byId(`show-${name}`).checked = this.shows[name];
+  }
+
+  setItems(items) {
+    this.items = items;
+    const named = (item) => {
+      const from = item.source.fit ? items.find((i) => i.id === item.source.fit.readings)?.name : null;
+      return from ? `${item.name} on ${from}` : item.kind === "readings" ? `${item.name} (readings)` : item.name;
+    };
+    byId("item").replaceChildren(...items.map((item) => make("option", { value: item.id }, named(item))));
+    if (!items.length) byId("item").append(make("option", { value: "" }, "nothing yet: open a file"));
+    const others = items.filter((item) => item.kind !== "readings");
+    byId("other").replaceChildren(make("option", { value: "" }, "no other map"), ...others.map((item) => make("option", { value: item.id }, named(item))));
+    byId("other-pick").hidden = others.length < 2;
+    if (this.item) byId("item").value = this.item.id;
+    byId("other").value = this.other?.id ?? "";
+    this.work.setReadings(items);
+  }
+
+  async refresh() {
+    this.setItems((await api.get("/api/state")).items);
+  }
+
+  /** Shows an item. The view stays where it is if the item lies there. */
+  async show(id, said = {}) {
+    if (id === undefined || id === "") return this.layout();
+    const item = await api.get(`/api/items/${id}`);
+    const before = this.item;
+    this.item = item;
+    if (this.other && (this.other.id === item.id || this.other.bands !== item.bands)) this.other = null;
+    byId("item").value = item.id;
+    byId("other").value = this.other?.id ?? "";
+    this.band = Math.min(said.band ?? (before ? this.band : loudest(item)), item.bands - 1);
+    if (said.level === null || (!before && said.level === undefined)) this.level = Math.round((item.limits_all[0] + item.limits_all[1]) / 2);
+    byId("level").value = this.level;
+    byId("level-unit").textContent = item.unit;
+    this.emitter = null;
+    this.errors = null;
+    const [band] = [byId("band")];
+    band.max = item.bands - 1;
+    band.value = this.band;
+    for (const input of document.querySelectorAll("[name=layer]")) input.disabled = item.kind === "readings" || (["spread", "above"].includes(input.value) && !item.spread);
+    if (document.querySelector("[name=layer]:checked").disabled && item.kind !== "readings") document.querySelector("[name=layer][value=power]").click();
+    this.layout();
+    const there = before && same(before.area, item.area);
+    if (said.centre && said.zoom !== null) this.camera.set({ ...said.centre, zoom: said.zoom });
+    else if (!there) this.fitAll();
+    this.here.about();
+    this.take.update();
+    if (this.at && there) this.ask(this.at);
+    else if (!there) this.unask();
+    await this.loadSensors();
+    this.changed();
+  }
+
+  async compare(id) {
+    if (!id) this.other = null;
+    else {
+      const other = await api.get(`/api/items/${id}`);
+      if (other.bands !== this.item.bands) return this.toast(`${other.name} has ${other.bands} bands, ${this.item.name} has ${this.item.bands}`);
+      this.other = other;
+    }
+    byId("other").value = this.other?.id ?? "";
+    this.layout();
+    if (this.at) this.ask(this.at);
+    this.changed();
+  }
+
+  /** As many views as there are maps to show. */
+  layout() {
+    const { item, other } = this;
+    byId("mode").hidden = !other;
+    const split = other && this.mode === "side";
+    const wanted = split ? [item, other] : [item];
+    if (this.views.length !== wanted.length) {
+      const whole = this.views.length && this.showsAll();
+      for (const view of this.views) view.remove();
+      this.views = wanted.map((_, i) => this.newView(i));
+      if (whole) this.fitAll();
+    }
+    this.views.forEach((view, i) => {
+      const name = split ? wanted[i].name : other ? `${item.name} less ${other.name}` : "";
+      const tag = view.element.querySelector(".name");
+      tag.textContent = name;
+      tag.hidden = !name;
+      view.element.setAttribute("aria-label", item ? `Map of ${name || item.name}. Arrow keys move, plus and minus zoom, Enter asks at the middle, brackets change the band.` : "Nothing to show yet");
+    });
+  }
+
+  newView(i) {
+    const element = make("div", { class: "view", role: "application", tabindex: "0" }, make("span", { class: "name" }));
+    byId("views").append(element);
+    const acts = {
+      hover: (view, place, pixel) => this.hover(view, place, pixel),
+      asked: (view, place, pixel) => this.asked(view, place, pixel),
+      rested: () => this.rested(),
+      fit: () => this.fitAll(),
+      band: (step) => this.setBand(this.band + step),
+      drawn: (view) => this.drawn?.(view),
+      resized: () => this.item && this.later(),
+    };
+    return new MapView(element, this.camera, this.tiles, () => this.host(i), acts);
+  }
+
+  /** What a view draws. */
+  host(i) {
+    const { item, other } = this, dark = this.isDark();
+    const map = i === 1 ? other : item;
+    const shown = map && map.kind !== "readings";
+    const layer = this.layer === "spread" && map && !map.spread ? "power" : this.layer;
+    const source = shown ? { id: map.id, layer, band: this.band, level: this.level } : null;
+    const less = shown && other && this.mode === "difference" && layer !== "best" ? { ...source, id: other.id } : null;
+    return {
+      area: map?.area, source, less, paint: this.paint(less, layer),
+      ground: dark ? "#0c1013" : "#e9edf0",
+      plan: this.underlay, opacity: this.underlay ? this.opacity : 1,
+      marks: (context, view) => this.drawMarks(context, view, map),
+      pointer: (context, view) => {
+        if (this.at) marks.target(context, view, this.at, false);
+        if (this.pointer && this.pointer.view !== view) marks.target(context, view, this.pointer.place, true);
+        if (document.activeElement === view.element && !this.at) marks.target(context, view, this.camera, true);
+      },
+    };
+  }
+
+  /** Colours and their ends, in hundredths as tiles have them. */
+  paint(less, layer = this.layer) {
+    const { item, other } = this;
+    if (!item) return null;
+    let name = this.palette, [low, high] = [0, 1], steps = false;
+    if (less) {
+      name = "error";
+      const most = layer === "above" ? 100 : layer === "spread" ? item.limits_spread[1] : this.most();
+      [low, high] = [-most, most];
+    } else if (layer === "best") {
+      steps = true;
+    } else if (layer === "above") {
+      [low, high] = [0, 100];
+      name = "viridis";
+    } else if (layer === "spread") {
+      [low, high] = item.limits_spread;
+      if (other?.spread) high = Math.max(high, other.limits_spread[1]);
+      name = "magma";
+    } else [low, high] = this.ends();
+    const palette = steps ? bandShades(item.bands) : shades(name);
+    return { key: `${steps ? `bands ${item.bands}` : name} ${low} ${high}`, shades: palette, low: 100 * low, high: 100 * high, steps, name, ends: [low, high] };
+  }
+
+  /** Ends of the colours of power. */
+  ends() {
+    if (this.limits === "own") return this.own;
+    return (this.limits === "all" ? this.item.limits_all : this.item.limits[this.band]) ?? [0, 1];
+  }
+
+  /** How far a difference reaches: a third of the scale of power. */
+  most() {
+    const [low, high] = this.ends();
+    return Math.max(1, Math.ceil((high - low) / 6));
+  }
+
+  drawMarks(context, view, map) {
+    const places = this.places.get(map?.readings ?? map?.id);
+    const [low, high] = this.ends();
+    if (places && this.shows.sensors) {
+      const levels = this.layer === "power" && !this.mode_difference() ? this.levels.get(`${map.readings} ${this.band}`) : null;
+      marks.sensors(context, view, { places, levels, until: this.until, low, high, palette: this.palette, errors: this.errors?.errors ?? null, worst: this.errors?.worst });
+    }
+    if (this.shows.emitters && map?.emitters) marks.emitters(context, view, map.emitters.map((e) => (this.inBand(e, map) ? e : { ...e, noise: true })), this.emitter);
+    if (this.shows.advice && this.advice.length) marks.advice(context, view, this.advice);
+  }
+
+  mode_difference() {
+    return Boolean(this.other) && this.mode === "difference";
+  }
+
+  /** An emitter that only one band hears is marked there alone. */
+  inBand(emitter, map) {
+    if (!emitter.occupied || map.bands < 2 || emitter.occupied.length !== 1) return true;
+    const [first, last] = emitter.occupied[0];
+    return first !== last || first === this.band;
+  }
+
+  async loadSensors() {
+    for (const map of [this.item, this.other].filter(Boolean)) {
+      const id = map.readings ?? map.id;
+      if (!this.places.has(id)) this.places.set(id, await api.get(`/api/items/${map.id}/places`));
+    }
+    const places = this.places.get(this.item.readings ?? this.item.id);
+    const times = (places?.time_s ?? []).filter(Number.isFinite).slice().sort((a, b) => a - b);
+    this.timed = times.length > 1 && times[0] < times[times.length - 1] ? times : null;
+    byId("times").hidden = !this.timed;
+    if (!this.timed) this.until = null;
+    await this.loadLevels();
+  }
+
+  async loadLevels() {
+    const { item, band } = this;
+    if (!item?.readings) return;
+    const key = `${item.readings} ${band}`;
+    if (this.levels.has(key)) return;
+    const places = this.places.get(item.readings);
+    if (places && places.x_m.length > 20_000) return;
+    this.levels.set(key, new Float32Array(await api.bytes(`/api/items/${item.id}/levels?band=${band}`)));
+    if (this.levels.size > 80) this.levels.delete(this.levels.keys().next().value);
+    if (this.band === band) for (const view of this.views) view.marksChanged();
+  }
+
+  /** The picture changed: colours, band, layer, marks. */
+  changed() {
+    this.settled = this.band;
+    for (const view of this.views) view.marksChanged();
+    this.legend();
+    this.bandStrip();
+    this.want();
+    this.loadLevels().catch(() => {});
+    this.later();
+  }
+
+  redraw() {
+    for (const view of this.views) view.later();
+  }
+
+  want() {
+    return Promise.all(this.views.map((view) => view.want()));
+  }
+
+  moved() {
+    this.scaleBar();
+    byId("tip").hidden = true;
+    this.redraw();
+    clearTimeout(this.soon);
+    this.soon = setTimeout(() => this.want(), 60);
+    this.later();
+  }
+
+  rested() {
+    for (const view of this.views) view.marksChanged();
+    this.want();
+  }
+
+  /** Writes the link, a little later. */
+  later() {
+    clearTimeout(this.linking);
+    this.linking = setTimeout(() => this.writeLink(), 250);
+  }
+
+  writeLink() {
+    const { item, other, camera } = this;
+    if (!item) return;
+    const round = (v) => Number(v.toPrecision(9));
+    const find = (one) => this.items.find((i) => i.id === one.id);
+    link.write({
+      item: find(item) ? link.nameOf(find(item), this.items) : null,
+      other: other && find(other) ? link.nameOf(find(other), this.items) : null,
+      mode: other && this.mode === "difference" ? "difference" : null,
+      band: this.band, layer: this.layer === "power" ? null : this.layer, level: this.layer === "above" ? this.level : null,
+      centre: `${round(camera.x)},${round(camera.y)}`, zoom: round(camera.zoom),
+      at: this.at ? `${round(this.at.x)},${round(this.at.y)}` : null,
+      palette: this.palette === "viridis" ? null : this.palette,
+      limits: this.limits === "own" ? this.own.join(",") : this.limits === "all" ? "all" : null,
+      hide: Object.keys(this.shows).filter((name) => !this.shows[name]).join(","),
+      tab: this.shownTab === "here" ? null : this.shownTab, wide: byId("panel").parentElement.classList.contains("wide"),
+    });
+  }
+
+  /** Whether all of the map is on the screen. */
+  showsAll() {
+    const [view] = this.views;
+    if (!view || !this.item) return false;
+    const [left, top] = view.pixel(this.item.area[0], this.item.area[3]), [right, bottom] = view.pixel(this.item.area[2], this.item.area[1]);
+    return left >= -2 && top >= -2 && right <= view.width + 2 && bottom <= view.height + 2;
+  }
+
+  fitAll() {
+    const view = this.views[0];
+    if (view && this.item) this.camera.fit(this.item.area, view.width, view.height);
+  }
+
+  setBand(band) {
+    if (!this.item) return;
+    this.band = Math.min(Math.max(band, 0), this.item.bands - 1);
+    byId("band").value = this.band;
+    // The question goes out first; what can wait is done while the answer is on its way. The picture
+    // changes when it is here.
+    const here = this.want();
+    this.bandStrip();
+    this.legend();
+    this.later();
+    here.then(() => this.afterBand());
+    clearTimeout(this.idle);
+    this.idle = setTimeout(() => this.afterBand(), 120);
+  }
+
+  /** What a new band changes beside the tiles. */
+  afterBand() {
+    clearTimeout(this.idle);
+    if (this.settled === this.band) return this.redraw();
+    this.settled = this.band;
+    for (const view of this.views) if (this.marksHaveLevels()) view.marksChanged();
+    this.redraw();
+    this.loadLevels().catch(() => {});
+    if (this.shownTab === "here" || !this.shownTab) this.here.draw();
+    if (this.shownTab === "take") this.take.commands();
+  }
+
+  /** Whether marks look different from band to band. */
+  marksHaveLevels() {
+    const places = this.places.get(this.item?.readings ?? this.item?.id);
+    return Boolean(this.item?.emitters?.length) || (places && places.x_m.length <= 1500);
+  }
+
+  bandName(band) {
+    const { item } = this;
+    const plain = item.freq_hz === null && /^band\d+$/.test(item.labels[band]);
+    return plain ? `band ${band}` : item.labels[band].replace(/MHz$/, " MHz");
+  }
+
+  /** Someone clicked, or pressed Enter. */
+  asked(view, place, pixel) {
+    const map = this.views.indexOf(view) === 1 ? this.other : this.item;
+    if (!map) return;
+    const places = this.places.get(map.readings ?? map.id);
+    const n = places && this.shows.sensors && pixel ? marks.nearestSensor(view, places, pixel, this.until) : -1;
+    this.ask(n >= 0 && places.x_m.length <= 3000 ? { x: places.x_m[n], y: places.y_m[n] } : place);
+    this.tab("here");
+  }
+
+  ask(place) {
+    this.at = place;
+    this.here.ask(place).then(() => {
+      const told = this.here.told?.maps[0];
+      if (told?.level) byId("said").textContent = `${number(told.level[this.band])} ${this.item.unit}`;
+      this.bandStrip();
+    });
+    this.redraw();
+    this.take.update();
+    this.later();
+  }
+
+  unask() {
+    this.at = null;
+    this.here.clear();
+  }
+
+  /** What is under the pointer. */
+  hover(view, place, pixel) {
+    const tip = byId("tip");
+    this.hovered = place ? [view, place, pixel] : null;
+    this.pointer = place && this.views.length > 1 ? { view, place } : null;
+    if (this.views.length > 1) this.redraw();
+    if (!place || !this.item) return void (tip.hidden = true);
+    const map = this.views.indexOf(view) === 1 ? this.other : this.item;
+    const places = this.places.get(map.readings ?? map.id);
+    const n = places && this.shows.sensors ? marks.nearestSensor(view, places, pixel, this.until) : -1;
+    const emitter = (map.emitters ?? []).findIndex((e) => {
+      const [x, y] = view.pixel(e.x_m, e.y_m);
+      return !e.noise && Math.hypot(x - pixel[0], y - pixel[1]) < 11;
+    });
+    const advised = this.shows.advice ? this.advice.find((a) => {
+      const [x, y] = view.pixel(a.x_m, a.y_m);
+      return Math.abs(x - pixel[0]) < 9 && pixel[1] < y + 2 && pixel[1] > y - 26;
+    }) : null;
+    const lines = [];
+    if (advised) lines.push(`Measure here: place ${advised.rank}`, `removes ${number(advised.reduction_percent, 2)} % of the variance`, `x ${number(advised.x_m)} m, y ${number(advised.y_m)} m`);
+    else if (this.shows.emitters && emitter >= 0) lines.push(...this.emitterLines(map, emitter));
+    else if (n >= 0) lines.push(...this.sensorLines(map, n));
+    else {
+      const value = view.value(place);
+      if (value === null) return void (tip.hidden = true);
+      lines.push(this.valueText(value, map), `x ${metres(place.x, map.area[2] - map.area[0])} m, y ${metres(place.y, map.area[2] - map.area[0])} m`);
+      if (this.views.length > 1) {
+        const over = this.views[1 - this.views.indexOf(view)], there = over.value(place);
+        const name = (map === this.item ? this.other : this.item).name;
+        if (there !== null) lines.splice(1, 0, `${name}: ${this.valueText(there, map)}`);
+      }
+    }
+    tip.replaceChildren(make("strong", {}, lines[0]), ...lines.slice(1).flatMap((line) => [make("span", {}, line), make("br")]));
+    tip.hidden = false;
+    const stage = byId("stage").getBoundingClientRect(), box = view.element.getBoundingClientRect();
+    const left = box.left - stage.left + pixel[0] + 16, top = box.top - stage.top + pixel[1] + 16;
+    tip.style.left = `${Math.min(left, stage.width - tip.offsetWidth - 8)}px`;
+    tip.style.top = `${Math.min(top, stage.height - tip.offsetHeight - 8)}px`;
+  }
+
+  valueText(value, map) {
+    if (this.mode_difference()) return `${number(value)} ${this.layer === "above" ? "%" : "dB"} apart`;
+    if (this.layer === "best") return this.bandName(value);
+    if (this.layer === "above") return `${number(value, 0)} % above ${number(this.level, 0)} ${map.unit}`;
+    return this.layer === "spread" ? `± ${number(value)} dB` : `${number(value)} ${map.unit}`;
+  }
+
+  emitterLines(map, i) {
+    const e = map.emitters[i];
+    const lines = [`Emitter ${i + 1}`, `x ${within(e.x_m, e.x_se_m, 1)} m, y ${within(e.y_m, e.y_se_m, 1)} m`];
+    if (e.exponent !== null) lines.push(`exponent ${within(e.exponent, e.exponent_se, 2)}`);
+    if (e.occupied) lines.push(`occupies ${occupied(e, this)}`);
+    return lines;
+  }
+
+  /** A sensor: what it read, what the map says, what the others say. Asked once. */
+  sensorLines(map, n) {
+    const key = `${map.id} ${n}`, { band } = this;
+    if (this.sensor?.key !== key) {
+      this.sensor = { key, told: null };
+      api.get(`/api/items/${map.id}/sensor?n=${n}`).then((told) => {
+        if (this.sensor.key !== key) return;
+        this.sensor.told = told;
+        if (this.hovered) this.hover(...this.hovered);
+      }).catch(() => {});
+    }
+    const told = this.sensor.told, unit = map.unit, lines = [`Sensor ${n}`];
+    if (!told) return [...lines, "…"];
+    const read = told.read?.[band], says = told.level?.[band], held = told.held_out?.[band];
+    if (told.read) lines.push(`read ${read === null ? "nothing" : `${number(read)} ${unit}`}`);
+    if (told.level) lines.push(`the map says ${number(says)} ${unit}`);
+    if (held !== null && held !== undefined && read !== null) lines.push(`the others say ${number(held)} ${unit}: ${number(held - read)} dB off`);
+    if (this.errors) lines.push(`validated: ${number(this.errors.errors[n])} dB off`);
+    if (told.time_s) lines.push(new Date(1000 * told.time_s).toLocaleString());
+    return lines;
+  }
+
+  chooseEmitter(i) {
+    this.emitter = i;
+    const e = this.item.emitters[i];
+    this.camera.set({ x: e.x_m, y: e.y_m });
+    if (e.occupied?.length && !e.occupied.some(([a, b]) => this.band >= a && this.band <= b)) {
+      this.setBand(Math.round((e.occupied[0][0] + e.occupied[0][1]) / 2));
+    }
+    this.here.about();
+    this.changed();
+  }
+
+  showErrors(row) {
+    if (!row?.errors) this.errors = null;
+    else {
+      const sizes = row.errors.filter((e) => e !== null).map(Math.abs).sort((a, b) => a - b);
+      this.errors = { errors: row.errors, worst: Math.max(0.1, sizes[Math.floor(sizes.length * 0.98)] ?? 1), method: row.method };
+    }
+    this.changed();
+  }
+
+  legend() {
+    const { item } = this;
+    byId("legend").hidden = !item;
+    if (!item) return;
+    const less = this.mode_difference() && this.layer !== "best" && item.kind !== "readings";
+    const paint = this.errors ? { name: "error", ends: [-this.errors.worst, this.errors.worst] } : this.paint(less);
+    const names = { power: `Power, ${item.unit}`, spread: "Spread, dB", above: `Chance above ${number(this.level, 0)} ${item.unit}, %`, best: "Strongest band" };
+    byId("legend-title").textContent = this.errors ? `Error of ${this.errors.method}, dB` : less ? `Difference, ${this.layer === "above" ? "%" : "dB"}` : names[this.layer];
+    const canvas = byId("legend-bar"), context = canvas.getContext("2d");
+    for (let x = 0; x < canvas.width; x++) {
+      const share = x / (canvas.width - 1);
+      context.fillStyle = paint.steps ? cssOf(bandColour(Math.round(share * (item.bands - 1)), item.bands)) : css(paint.name, share);
+      context.fillRect(x, 0, 1, canvas.height);
+    }
+    const [low, high] = paint.ends;
+    const shown = paint.steps ? [this.bandName(0), this.bandName(item.bands - 1)] : [low, (low + high) / 2, high].map((v) => number(v, Math.abs(high - low) < 5 ? 1 : 0));
+    byId("legend-ticks").replaceChildren(...shown.map((text) => make("span", {}, text)));
+  }
+
+  bandStrip() {
+    const { item, band } = this;
+    byId("bands").hidden = !item;
+    if (!item) return;
+    strip(byId("strip").querySelector("canvas"), { strip: item.strip, band, unit: item.unit, here: this.here.told?.maps[0].level });
+    const name = item.bands > 1 ? `${this.bandName(band)}${/^band/.test(this.bandName(band)) ? "" : ` (${band + 1}/${item.bands})`}` : this.bandName(band);
+    byId("band-name").textContent = /^band/.test(name) ? `${name} of ${item.bands}` : name;
+    byId("band").setAttribute("aria-valuetext", this.bandName(band));
+    if (this.timed) {
+      timeline(byId("timeline").querySelector("canvas"), this.timed, this.until);
+      byId("time-name").textContent = this.until === null ? "all readings" : new Date(1000 * this.until).toLocaleString();
+    }
+  }
+
+  scaleBar() {
+    const span = byId("scale").querySelector("span");
+    const room = 110 / this.camera.scale, power = 10 ** Math.floor(Math.log10(room));
+    const metresLong = [5, 2, 1].map((m) => m * power).find((length) => length <= room);
+    span.style.width = `${metresLong * this.camera.scale}px`;
+    span.textContent = metresLong >= 1000 ? `${metresLong / 1000} km` : metresLong < 0.01 ? `${metresLong * 1000} mm` : `${Number(metresLong.toPrecision(2))} m`;
+  }
+
+  /** An image under the map, over the area until it is said where. */
+  async plan(file) {
+    try {
+      const image = await createImageBitmap(file);
+      const [x0, y0, x1] = this.item?.area ?? [0, 0, 100, 100];
+      this.underlay = { image, extent: [x0, y0, x1, y0 + ((x1 - x0) * image.height) / image.width], name: file.name };
+      ["plan-x0", "plan-y0", "plan-x1", "plan-y1"].forEach((id, i) => (byId(id).value = Number(this.underlay.extent[i].toFixed(3))));
+      byId("plan-where").hidden = false;
+      this.tab("layers");
+      this.changed();
+    } catch {
+      this.toast(`${file.name} is no image that this browser can show`);
+    }
+  }
+
+  tab(name) {
+    this.shownTab = name;
+    for (const button of byId("tabs").children) {
+      const on = button.getAttribute("aria-controls") === name;
+      button.setAttribute("aria-selected", on);
+      button.tabIndex = on ? 0 : -1;
+      byId(button.getAttribute("aria-controls")).hidden = !on;
+    }
+    if (name === "here") this.here.draw();
+    if (name === "take") this.take.commands();
+    this.later();
+  }
+
+  wide(on) {
+    byId("panel").parentElement.classList.toggle("wide", on);
+    byId("wide").setAttribute("aria-pressed", on);
+    byId("wide").setAttribute("aria-label", on ? "Show the panel" : "Hide the panel");
+    byId("wide").title = on ? "Show the panel" : "Hide the panel";
+    this.later();
+  }
+
+  isDark() {
+    const set = document.documentElement.dataset.theme;
+    return set ? set === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  }
+
+  theme(name) {
+    if (name === "light" || name === "dark") document.documentElement.dataset.theme = name;
+  }
+
+  toast(text) {
+    const box = byId("toast");
+    box.textContent = text;
+    box.hidden = false;
+    clearTimeout(this.toasting);
+    this.toasting = setTimeout(() => (box.hidden = true), 6000);
+  }
+
+  async copyText(text, said) {
+    try {
+      await navigator.clipboard.writeText(text);
+      this.toast(said);
+    } catch {
+      this.toast("This browser does not let pages copy: mark the text and copy it");
+    }
+  }
+
+  wire() {
+    const on = (id, event, act) => byId(id).addEventListener(event, act);
+    on("item", "change", (e) => this.show(Number(e.target.value)));
+    on("other", "change", (e) => this.compare(Number(e.target.value)));
+    on("band", "input", (e) => this.setBand(Number(e.target.value)));
+    on("band-less", "click", () => this.setBand(this.band - 1));
+    on("band-more", "click", () => this.setBand(this.band + 1));
+    const middle = () => ({ x: this.camera.x, y: this.camera.y });
+    on("zoom-in", "click", () => this.camera.zoomAt(this.camera.zoom + 1, middle()));
+    on("zoom-out", "click", () => this.camera.zoomAt(this.camera.zoom - 1, middle()));
+    on("zoom-fit", "click", () => this.fitAll());
+    on("wide", "click", () => this.wide(!byId("panel").parentElement.classList.contains("wide")));
+    on("open", "click", () => byId("file").click());
+    on("file", "change", (e) => e.target.files[0] && this.work.take(e.target.files[0]).finally(() => (e.target.value = "")));
+    on("plan-pick", "click", () => byId("plan-file").click());
+    on("plan-file", "change", (e) => e.target.files[0] && this.plan(e.target.files[0]));
+    on("plan-off", "click", () => {
+      this.underlay = null;
+      byId("plan-where").hidden = true;
+      this.changed();
+    });
+    ["plan-x0", "plan-y0", "plan-x1", "plan-y1"].forEach((id, i) => on(id, "change", (e) => {
+      const extent = this.underlay.extent.slice();
+      extent[i] = Number(e.target.value);
+      if (extent[0] < extent[2] && extent[1] < extent[3]) this.underlay.extent = extent;
+      this.changed();
+    }));
+    on("opacity", "input", (e) => {
+      this.opacity = e.target.value / 100;
+      this.redraw();
+    });
+    on("copy", "click", () => {
+      this.writeLink();
+      this.copyText(location.href, "The link is copied");
+    });
+    on("theme", "click", () => {
+      const next = this.isDark() ? "light" : "dark";
+      this.theme(next);
+      localStorage.setItem("portolan-theme", next);
+      this.changed();
+      this.here.draw();
+    });
+    for (const input of document.querySelectorAll("[name=layer]")) input.addEventListener("change", () => {
+      this.layer = input.value;
+      this.changed();
+    });
+    for (const input of document.querySelectorAll("[name=mode]")) input.addEventListener("change", () => {
+      this.mode = input.value;
+      this.layout();
+      this.changed();
+    });
+    on("level", "change", (e) => {
+      this.level = Number(e.target.value);
+      document.querySelector("[name=layer][value=above]").click();
+      this.changed();
+    });
+    on("palette", "change", (e) => {
+      this.palette = e.target.value;
+      this.changed();
+    });
+    on("limits", "change", (e) => {
+      if (e.target.value === "own") {
+        this.own = this.ends().map((v) => Math.round(v));
+        [byId("limit-low").value, byId("limit-high").value] = this.own;
+      }
+      this.limits = e.target.value;
+      byId("own-limits").hidden = this.limits !== "own";
+      this.changed();
+    });
+    for (const id of ["limit-low", "limit-high"]) on(id, "change", () => {
+      const own = [Number(byId("limit-low").value), Number(byId("limit-high").value)];
+      if (own[0] < own[1]) this.own = own;
+      this.changed();
+    });
+    for (const name of Object.keys(this.shows)) on(`show-${name}`, "change", (e) => {
+      this.shows[name] = e.target.checked;
+      this.changed();
+    });
+    on("time", "input", (e) => {
+      const [first, last] = [this.timed[0], this.timed[this.timed.length - 1]];
+      this.until = e.target.value === "1000" ? null : first + ((last - first) * e.target.value) / 1000;
+      this.changed();
+    });
+    const tabs = [...byId("tabs").children];
+    tabs.forEach((button, i) => {
+      button.addEventListener("click", () => this.tab(button.getAttribute("aria-controls")));
+      button.addEventListener("keydown", (event) => {
+        const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (!step) return;
+        const next = tabs[(i + step + tabs.length) % tabs.length];
+        next.focus();
+        next.click();
+      });
+    });
+    for (const button of document.querySelectorAll("[data-close]")) button.addEventListener("click", () => button.closest("dialog").close());
+    addEventListener("hashchange", () => location.reload());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.changed());
+    addEventListener("resize", () => {
+      this.bandStrip();
+      this.here.draw();
+    });
+    this.wireDrop();
+    api.onGone((gone) => {
+      byId("gone").hidden = !gone;
+      if (!gone) this.back();
+    });
+    setInterval(() => document.hidden || api.get("/api/state").catch(() => {}), 5000);
+  }
+
+  /** The server is there again: the same, or one that was started anew. */
+  async back() {
+    const state = await api.get("/api/state").catch(() => null);
+    if (!state) return;
+    if (state.instance !== this.instance) {
+      this.writeLink();
+      location.reload();
+    } else this.want();
+  }
+
+  wireDrop() {
+    let inside = 0;
+    const files = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+    addEventListener("dragenter", (event) => {
+      if (!files(event)) return;
+      inside++;
+      byId("drop").hidden = false;
+    });
+    addEventListener("dragleave", (event) => {
+      if (files(event) && --inside <= 0) byId("drop").hidden = true;
+    });
+    addEventListener("dragover", (event) => files(event) && event.preventDefault());
+    addEventListener("drop", (event) => {
+      if (!files(event)) return;
+      event.preventDefault();
+      inside = 0;
+      byId("drop").hidden = true;
+      const [file] = event.dataTransfer.files;
+      if (file) this.work.take(file);
+    });
+  }
+}
+
+/** The band with the greatest level. */
+function loudest(item) {
+  let best = 0;
+  item.strip.forEach((s, i) => {
+    if ((s[1] ?? -Infinity) > (item.strip[best][1] ?? -Infinity)) best = i;
+  });
+  return best;
+}
+
+const same = (a, b) => a.every((v, i) => v === b[i]);
+
+const app = new App();
+// For tests and for people with a console.
+window.portolan = app;
+app.start().catch((error) => app.toast(error.message));

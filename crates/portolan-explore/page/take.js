@@ -1,0 +1,125 @@
+// Take away: exports, and the commands that write the same bytes.
+
+import * as api from "./api.js";
+import { make } from "./here.js";
+
+const byId = (id) => document.getElementById(id);
+
+const MAPS = [["npz", "NumPy (.npz)"], ["csv", "Table (.csv)"], ["mat", "MATLAB (.mat)"], ["tif", "GeoTIFF (.tif)"], ["nc", "NetCDF (.nc)"], ["zarr", "Zarr (.zarr, zipped)"], ["geojson", "Areas (.geojson)"], ["kmz", "Google Earth (.kmz)"], ["png", "Bare picture (.png and .pgw, zipped)"]];
+const READINGS = [["npz", "NumPy (.npz)"], ["csv", "Table (.csv)"], ["mat", "MATLAB (.mat)"], ["geojson", "Points (.geojson)"]];
+const PICTURES = [["png", "PNG"], ["svg", "SVG"], ["pdf", "PDF"]];
+
+const WHAT = {
+  picture: ["A picture of this band", PICTURES, (item) => item.kind !== "readings"],
+  map: ["The map", MAPS, (item) => item.kind !== "readings"],
+  model: ["The model", [["npz", "Model (.npz)"]], (item) => item.kind === "model"],
+  emitters: ["The emitters", [["geojson", "Ellipses (.geojson)"]], (item) => item.kind === "model" && item.emitters.length > 0],
+  place: ["The place that was asked", [["csv", "Table (.csv)"]], (item, app) => item.kind === "model" && app.at],
+  readings: ["The readings", READINGS, (item) => item.readings !== null],
+};
+
+export class Take {
+  constructor(app) {
+    this.app = app;
+    byId("take-what").addEventListener("change", () => this.formats());
+    for (const id of ["take-format", "take-bands", "take-cell", "take-mask"]) byId(id).addEventListener("change", () => this.commands());
+    byId("take-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.download();
+    });
+    byId("command").addEventListener("click", () => this.dialog());
+    byId("command-copy").addEventListener("click", () => app.copyText(byId("command-text").textContent, "The commands are copied"));
+  }
+
+  /** What this item can become. */
+  update() {
+    const { item } = this.app, kept = byId("take-what").value;
+    const can = item ? Object.entries(WHAT).filter(([, [, , may]]) => may(item, this.app)) : [];
+    byId("take-what").replaceChildren(...can.map(([name, [text]]) => make("option", { value: name }, text)));
+    if (can.some(([name]) => name === kept)) byId("take-what").value = kept;
+    this.formats();
+  }
+
+  formats() {
+    const what = byId("take-what").value, kept = byId("take-format").value;
+    const known = WHAT[what]?.[1] ?? [];
+    byId("take-format").replaceChildren(...known.map(([ending, text]) => make("option", { value: ending }, text)));
+    if (known.some(([ending]) => ending === kept)) byId("take-format").value = kept;
+    byId("take-map").hidden = what !== "map";
+    byId("take-cell").parentElement.hidden = this.app.item?.kind !== "model";
+    this.commands();
+  }
+
+  words() {
+    const { app } = this, what = byId("take-what").value, format = byId("take-format").value;
+    const words = { what, format };
+    if (what === "picture") {
+      words.band = app.band;
+      if (app.layer === "above") words.above = app.level;
+      if (app.item.readings && app.shows.sensors) words.sensors = "true";
+    }
+    if (what === "map") {
+      if (byId("take-bands").value === "this" || format === "png") words.bands = app.band;
+      words["cell-m"] = app.item.kind === "model" ? byId("take-cell").value : "";
+      words.mask = byId("take-mask").value;
+    }
+    if (what === "place") Object.assign(words, { x: app.at.x, y: app.at.y });
+    return words;
+  }
+
+  async lines(words) {
+    return (await api.get(`/api/items/${this.app.item.id}/commands${api.query(words)}`)).commands;
+  }
+
+  async commands() {
+    if (!this.app.item || !byId("take-what").value) return void (byId("take-command").textContent = "");
+    try {
+      byId("take-command").textContent = (await this.lines(this.words())).join("\n");
+      byId("take-note").textContent = "The file holds the same bytes as the command's.";
+    } catch (error) {
+      if (error.status) byId("take-note").textContent = error.message;
+    }
+  }
+
+  async download() {
+    const { app } = this, button = byId("take-form").querySelector("button");
+    button.disabled = true;
+    byId("take-note").textContent = "Writing …";
+    try {
+      const answer = await fetch(`/api/items/${app.item.id}/export${api.query(this.words())}`);
+      if (!answer.ok) throw new Error((await answer.json()).error);
+      const name = /filename="([^"]+)"/.exec(answer.headers.get("content-disposition"))?.[1] ?? "portolan";
+      const url = URL.createObjectURL(await answer.blob());
+      const link = make("a", { href: url, download: name });
+      document.body.append(link);
+      link.click();
+      link.remove();
+      setTimeout(() => URL.revokeObjectURL(url), 30000);
+      byId("take-note").textContent = `${name} is written.`;
+    } catch (error) {
+      byId("take-note").textContent = error.message;
+    } finally {
+      button.disabled = false;
+    }
+  }
+
+  /** The commands for what is on the screen. */
+  async dialog() {
+    const { app } = this;
+    if (!app.item) return app.toast("Open a file first");
+    const words = app.item.kind === "readings" ? { what: "readings", format: "npz" } : { what: "picture", format: "png", band: app.band };
+    if (app.layer === "above") words.above = app.level;
+    if (app.item.readings && app.shows.sensors && words.what === "picture") words.sensors = "true";
+    try {
+      let text = (await this.lines(words)).join("\n");
+      if (app.layer === "above") {
+        const file = app.item.kind === "model" ? "model.npz" : app.item.name;
+        text += `\nportolan coverage ${file} --above ${app.level}`;
+      }
+      byId("command-text").textContent = text;
+      byId("command-dialog").showModal();
+    } catch (error) {
+      if (error.status) app.toast(error.message);
+    }
+  }
+}

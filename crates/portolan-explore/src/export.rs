@@ -1,0 +1,426 @@
+//! Files to take away, the same bytes that the command writes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use portolan::{Model, Progress, RadioMap, Readings, Site};
+use portolan_io::drawn::{BYTES_AT_ONCE, GridWish, MapRequest, MapSize, check_map, draw_map};
+use portolan_io::gis::{Chosen, Mask, MaskRule, Masked, WholeMap, write_emitters, write_raster};
+use portolan_io::picture::{
+    Layer, Look, MapFigure, PictureKind, advice_figure, map_figure, residuals_figure,
+};
+use portolan_io::told::{advice_csv, advice_json};
+use portolan_io::{
+    Format, PlaceTable, WriteOptions, words, write_map, write_model, write_predictions,
+    write_readings,
+};
+use tempfile::TempDir;
+
+use crate::answer::Refusal;
+use crate::commands::Line;
+use crate::jobs::{Job, Outcome};
+use crate::library::{Content, Item, Library};
+use crate::query::Query;
+use crate::surface::Surface;
+
+/// Bytes of memory that drawing a whole map for a file may take; larger ones are for the command.
+const MOST_MEMORY: u64 = 1_500_000_000;
+
+/// A file that was written, in a folder that goes with it.
+pub struct Written {
+    _folder: TempDir,
+    pub path: PathBuf,
+    /// The name that a browser saves it under.
+    pub name: String,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    Model,
+    Readings,
+    Emitters,
+    Map,
+    /// A picture of one band.
+    Picture,
+    /// What the model says about one place.
+    Place,
+}
+
+impl What {
+    pub fn parse(text: &str) -> Result<Self, Refusal> {
+        Ok(match text {
+            "model" => What::Model,
+            "readings" => What::Readings,
+            "emitters" => What::Emitters,
+            "map" => What::Map,
+            "picture" => What::Picture,
+            "place" => What::Place,
+            _ => {
+                return Err(Refusal::input(format!(
+                    "what={text}: expected model, readings, emitters, map, picture or place"
+                )));
+            }
+        })
+    }
+}
+
+/// A wish for a file of an item.
+#[derive(Clone)]
+pub struct Wish {
+    pub what: What,
+    /// The ending of the file's name.
+    pub ending: String,
+    pub bands: Option<Vec<usize>>,
+    pub band: usize,
+    pub above: Option<f64>,
+    pub grid: GridWish,
+    pub masks: Vec<String>,
+    pub place: Option<Site>,
+    /// Whether a picture marks the sensors.
+    pub sensors: bool,
+}
+
+impl Wish {
+    pub fn parse(query: &Query, item: &Item) -> Result<Self, Refusal> {
+        let what = What::parse(query.text("what").unwrap_or("map"))?;
+        let usual = match what {
+            What::Emitters => "geojson",
+            What::Picture => "png",
+            What::Place => "csv",
+            _ => "npz",
+        };
+        let ending = query.text("format").unwrap_or(usual).to_ascii_lowercase();
+        let count = match &item.content {
+            Content::Surface(surface) => surface.bands(),
+            Content::Readings(readings) => readings.bands(),
+        };
+        let band = |text: &str| {
+            let found = text.trim().parse::<usize>().ok().filter(|band| *band < count);
+            found.ok_or_else(|| {
+                Refusal::input(format!("band {text}: expected a number from 0 to {}", count - 1))
+            })
+        };
+        let bands = query
+            .text("bands")
+            .map(|list| list.split(',').map(band).collect::<Result<Vec<_>, _>>())
+            .transpose()?;
+        let word = |result: Result<_, String>| result.map_err(Refusal::input);
+        let grid = GridWish {
+            grid: query.text("grid").map(words::grid).transpose().map_err(Refusal::input)?,
+            cell_m: query.number("cell-m")?,
+            origin: query.text("origin").map(words::pair).transpose().map_err(Refusal::input)?,
+            region: query.text("region").map(|text| word(words::region(text))).transpose()?,
+        };
+        let masks: Vec<String> = query
+            .text("mask")
+            .map(|list| list.split(';').map(str::to_string).collect())
+            .unwrap_or_default();
+        for mask in &masks {
+            // A polygon is a file of this machine, and those are not read through the page.
+            let rule: MaskRule =
+                mask.parse().map_err(|e| Refusal::input(format!("mask={mask}: {e}")))?;
+            if matches!(rule, MaskRule::Inside(_)) {
+                return Err(Refusal::input(format!(
+                    "mask={mask}: expected spread=DB, distance=METRES or hull"
+                )));
+            }
+        }
+        let place = match (query.number("x")?, query.number("y")?) {
+            (Some(x), Some(y)) => Some(Site::new(x, y)),
+            _ => None,
+        };
+        Ok(Self {
+            what,
+            ending,
+            bands,
+            band: band(query.text("band").unwrap_or("0"))?,
+            above: query.number("above")?,
+            grid,
+            masks,
+            place,
+            sensors: query.text("sensors") == Some("true"),
+        })
+    }
+}
+
+fn folder() -> Result<TempDir, Refusal> {
+    tempfile::Builder::new()
+        .prefix("portolan-export-")
+        .tempdir()
+        .map_err(|error| Refusal::broken(format!("no folder to write to: {error}")))
+}
+
+/// Writes what an item can become. `named` is what the command's file would be called.
+pub fn write(
+    library: &Library,
+    item: &Arc<Item>,
+    wish: &Wish,
+    named: &str,
+    progress: &Progress<'_>,
+) -> Result<Written, Refusal> {
+    let folder = folder()?;
+    let path = folder.path().join(named);
+    write_to(&path, library, item, wish, progress)
+        .map_err(|refusal| refusal.without(folder.path()))?;
+    finished(folder, &path, named)
+}
+
+fn write_to(
+    path: &Path,
+    library: &Library,
+    item: &Arc<Item>,
+    wish: &Wish,
+    progress: &Progress<'_>,
+) -> Result<(), Refusal> {
+    let options = WriteOptions::default();
+    match wish.what {
+        What::Readings => {
+            let readings = library.readings_of(item);
+            let readings = readings.as_ref().and_then(|item| item.readings());
+            let readings =
+                readings.ok_or_else(|| Refusal::input("there are no readings to write"))?;
+            write_readings(path, readings, &options)?;
+        }
+        What::Model => write_model(path, model_of(item)?, false)?,
+        What::Emitters => {
+            only(wish, "geojson")?;
+            write_emitters(path, model_of(item)?, false)?;
+        }
+        What::Place => {
+            only(wish, "csv")?;
+            let at = wish.place.ok_or_else(|| Refusal::input("say the place with x and y"))?;
+            write_place(path, model_of(item)?, at, progress)?;
+        }
+        What::Map => match item.surface()?.as_ref() {
+            Surface::Model(model) => write_model_map(path, model, wish, progress)?,
+            Surface::Map(map) => write_stored_map(path, map, wish)?,
+        },
+        What::Picture => {
+            let readings = library.readings_of(item).filter(|_| wish.sensors);
+            let readings = readings.as_ref().and_then(|item| item.readings());
+            let bytes = picture(item, wish, readings.map(Arc::as_ref), progress)?;
+            std::fs::write(path, bytes)
+                .map_err(|error| Refusal::broken(format!("the picture: {error}")))?;
+        }
+    }
+    Ok(())
+}
+
+fn only(wish: &Wish, ending: &str) -> Result<(), Refusal> {
+    if wish.ending == ending {
+        return Ok(());
+    }
+    Err(Refusal::input(format!("format={}: expected {ending}", wish.ending)))
+}
+
+fn model_of(item: &Item) -> Result<&Model, Refusal> {
+    match item.surface()?.as_ref() {
+        Surface::Model(model) => Ok(model),
+        Surface::Map(_) => Err(Refusal::input("this is a map, not a model")),
+    }
+}
+
+fn check_memory(entries: usize) -> Result<(), Refusal> {
+    let bytes = (entries as u64).saturating_mul(BYTES_AT_ONCE);
+    if bytes <= MOST_MEMORY {
+        return Ok(());
+    }
+    Err(Refusal::input(format!(
+        "the map takes {} of memory at once: choose larger cells or fewer bands, a format that is \
+         written part by part (.tif, .zarr), or use the command",
+        portolan_io::shown_bytes(bytes)
+    )))
+}
+
+fn write_model_map(
+    path: &Path,
+    model: &Model,
+    wish: &Wish,
+    progress: &Progress<'_>,
+) -> Result<(), Refusal> {
+    let grid = wish.grid.on(model)?;
+    let bands = wish.bands.clone().unwrap_or_else(|| (0..model.bands()).collect());
+    let size = MapSize::of_model(model, grid, bands.len());
+    if !size.by_strips(path)? {
+        // Drawn whole, whatever bands are kept.
+        check_memory(grid.cells().saturating_mul(model.bands()))?;
+    }
+    check_map(&size, model.crs(), (path, false), false)?;
+    let rules = rules(wish)?;
+    let mask = Mask::new(&rules, model.sites(), model.crs())?;
+    let request = MapRequest {
+        model,
+        grid,
+        bands: &bands,
+        mask: &mask,
+        output: path,
+        f64: false,
+        force: false,
+    };
+    draw_map(&request, progress)?;
+    Ok(())
+}
+
+fn rules(wish: &Wish) -> Result<Vec<MaskRule>, Refusal> {
+    let rule =
+        |mask: &String| mask.parse().map_err(|e| Refusal::input(format!("mask={mask}: {e}")));
+    wish.masks.iter().map(rule).collect()
+}
+
+fn write_stored_map(path: &Path, map: &RadioMap, wish: &Wish) -> Result<(), Refusal> {
+    let rules = rules(wish)?;
+    if rules.iter().any(MaskRule::needs_sites) {
+        return Err(Refusal::input("a map does not know its sensors: use mask=spread=DB"));
+    }
+    let mask = Mask::new(&rules, &[], map.crs())?;
+    mask.check(map.spread_db().is_some()).map_err(Refusal::input)?;
+    let options = WriteOptions::default();
+    if Format::of_output(path)?.is_gis() {
+        let all: Vec<usize> = (0..map.bands()).collect();
+        let chosen = Chosen::new(WholeMap::new(map), wish.bands.as_deref().unwrap_or(&all))?;
+        let mut masked = Masked::new(chosen, &mask, path)?;
+        return Ok(write_raster(path, &mut masked, &options)?);
+    }
+    let map = match &wish.bands {
+        Some(bands) => map.select_bands(bands)?,
+        None => map.clone(),
+    };
+    Ok(write_map(path, &mask.masked(map)?, &options)?)
+}
+
+fn write_place(
+    path: &Path,
+    model: &Model,
+    at: Site,
+    progress: &Progress<'_>,
+) -> Result<(), Refusal> {
+    let bands: Vec<usize> = (0..model.bands()).collect();
+    let found = model.predict_bands(&[at], &bands, progress)?;
+    let places = PlaceTable {
+        header: vec!["x_m".into(), "y_m".into()],
+        lines: vec![vec![at.x_m.to_string(), at.y_m.to_string()]],
+        sites: vec![at],
+    };
+    let about = (model.labels(), &bands[..], model.scale());
+    Ok(write_predictions(path, &places, &found, about, false)?)
+}
+
+fn picture(
+    item: &Item,
+    wish: &Wish,
+    readings: Option<&Readings>,
+    progress: &Progress<'_>,
+) -> Result<Vec<u8>, Refusal> {
+    let kind = PictureKind::of_ending(&wish.ending).ok_or_else(|| {
+        Refusal::input(format!("format={}: expected png, svg or pdf", wish.ending))
+    })?;
+    let drawn;
+    let map = match item.surface()?.as_ref() {
+        Surface::Map(map) => map.as_ref(),
+        Surface::Model(model) => {
+            let grid = wish.grid.on(model)?;
+            check_memory(grid.cells().saturating_mul(model.bands()))?;
+            drawn = model.map(grid, progress)?;
+            &drawn
+        }
+    };
+    let look = Look { layer: wish.above.map_or(Layer::Power, Layer::Above), ..Look::default() };
+    let scene = map_figure(&MapFigure {
+        map,
+        truth: None,
+        readings,
+        band: wish.band,
+        title: None,
+        offset: map.scale().link().offset(),
+        look: &look,
+    })?;
+    Ok(kind.bytes(&scene, None)?.0)
+}
+
+/// One file as it is; several, or a folder, as a zip.
+fn finished(folder: TempDir, path: &Path, named: &str) -> Result<Written, Refusal> {
+    let broken = |error: std::io::Error| Refusal::broken(format!("{named}: {error}"));
+    let beside: Vec<PathBuf> = std::fs::read_dir(folder.path())
+        .and_then(|entries| entries.map(|entry| entry.map(|e| e.path())).collect())
+        .map_err(broken)?;
+    if beside.len() == 1 && path.is_file() {
+        return Ok(Written { path: path.to_owned(), name: named.to_string(), _folder: folder });
+    }
+    let packed = tempfile::Builder::new().prefix("portolan-export-").tempdir().map_err(broken)?;
+    let name = format!("{named}.zip");
+    let target = packed.path().join(&name);
+    let mut files = Vec::new();
+    gather(folder.path(), &mut files).map_err(broken)?;
+    files.sort();
+    let mut zip = zip::ZipWriter::new(std::fs::File::create(&target).map_err(broken)?);
+    let stored =
+        zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    for file in files {
+        let inner =
+            file.strip_prefix(folder.path()).unwrap_or(&file).to_string_lossy().into_owned();
+        zip.start_file(inner, stored).map_err(|error| broken(error.into()))?;
+        let mut from = std::fs::File::open(&file).map_err(broken)?;
+        std::io::copy(&mut from, &mut zip).map_err(broken)?;
+    }
+    zip.finish().map_err(|error| broken(error.into()))?;
+    Ok(Written { path: target, name, _folder: packed })
+}
+
+fn gather(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            gather(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Writes what came of a job.
+pub fn write_job(job: &Job, ending: &str) -> Result<Written, Refusal> {
+    let outcome = job.outcome().ok_or_else(|| Refusal::input("the job is not done"))?;
+    let wrong = |known: &str| Err(Refusal::input(format!("format={ending}: expected {known}")));
+    let (name, bytes) = match outcome.as_ref() {
+        Outcome::Validated { readings, rows, .. } => match ending {
+            "png" => {
+                let done = rows.iter().filter_map(|row| {
+                    row.found.as_ref().ok().map(|found| (row.label.as_str(), found))
+                });
+                let figure = residuals_figure(readings, &done.collect::<Vec<_>>())?;
+                ("errors.png", figure.draw().png())
+            }
+            _ => return wrong("png"),
+        },
+        Outcome::Advised { sensors, map, advice } => match ending {
+            "csv" => ("places.csv", advice_csv(advice, map.grid()).into_bytes()),
+            "json" => {
+                ("places.json", format!("{:#}\n", advice_json(advice, map.grid())).into_bytes())
+            }
+            "png" => ("places.png", advice_figure(sensors, map, advice)?.draw().png()),
+            _ => return wrong("csv, json or png"),
+        },
+        Outcome::Item(_) => return Err(Refusal::input("the job made a model: export that")),
+    };
+    let folder = folder()?;
+    let path = folder.path().join(name);
+    std::fs::write(&path, bytes).map_err(|error| Refusal::broken(format!("{name}: {error}")))?;
+    Ok(Written { path, name: name.to_string(), _folder: folder })
+}
+
+/// The command's words for the grid, bands and masks of a wish.
+pub fn wish_words(wish: &Wish, line: &mut Line) {
+    let GridWish { grid, cell_m, origin, region } = wish.grid;
+    line.option("--grid", grid.map(|(rows, cols)| format!("{rows}x{cols}")));
+    line.option("--cell-m", cell_m);
+    line.option("--origin", origin.map(|(x, y)| format!("{x},{y}")));
+    let corners =
+        region.map(|r| format!("{},{},{},{}", r.low.x_m, r.low.y_m, r.high.x_m, r.high.y_m));
+    line.option("--region", corners);
+    let bands =
+        wish.bands.as_ref().map(|b| b.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
+    line.option("--bands", bands);
+    wish.masks.iter().for_each(|mask| line.option("--mask", Some(mask)));
+}

@@ -1,0 +1,233 @@
+//! The API: what can be asked and what is answered. `openapi.json` describes it for others.
+
+mod about;
+mod tiles;
+mod work;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::Router;
+use axum::body::{Bytes, to_bytes};
+use axum::extract::{FromRequestParts, Path, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use crate::answer::{Answered, Refusal, bytes_answer, json_answer};
+use crate::assets;
+use crate::blocks::Blocks;
+use crate::guard::{Door, check};
+use crate::jobs::{Job, Jobs};
+use crate::library::{FitCall, Item, Library};
+use crate::query::Query;
+use crate::uploads::{MOST_BYTES, Uploads};
+use crate::work::{check_fit, fit};
+
+/// Bytes of a request in JSON.
+const MOST_JSON: usize = 64 << 10;
+/// How long a request may take to arrive.
+const ARRIVAL: Duration = Duration::from_secs(10);
+/// How long an upload may take to arrive.
+const UPLOAD: Duration = Duration::from_secs(120);
+/// Files that are written for export at once.
+const MOST_EXPORTS: usize = 2;
+/// Questions about places and sensors that are worked on at once.
+const MOST_QUESTIONS: usize = 8;
+
+/// What all requests share.
+pub struct Shared {
+    pub door: Door,
+    pub library: Arc<Library>,
+    pub jobs: Jobs,
+    pub blocks: Blocks,
+    pub uploads: Uploads,
+    exports: Semaphore,
+    questions: Semaphore,
+    /// Answers that said a mistake of ours.
+    failures: AtomicU64,
+    /// Tells a server from the one before it.
+    instance: String,
+}
+
+impl Shared {
+    pub fn new(door: Door, library: Library) -> std::io::Result<Self> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Self {
+            door,
+            library: Arc::new(library),
+            jobs: Jobs::default(),
+            blocks: Blocks::new(),
+            uploads: Uploads::new()?,
+            exports: Semaphore::new(MOST_EXPORTS),
+            questions: Semaphore::new(MOST_QUESTIONS),
+            failures: AtomicU64::new(0),
+            instance: format!("{:x}-{}", now.as_nanos(), std::process::id()),
+        })
+    }
+
+    pub fn count_failure(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Starts to fit a method.
+    pub fn start_fit(&self, call: FitCall) -> Result<Arc<Job>, Refusal> {
+        check_fit(&call)?;
+        let item = self.library.get(call.readings)?;
+        let readings = item.readings().cloned().ok_or_else(|| {
+            Refusal::input(format!("item {} holds no readings to fit a method to", item.id))
+        })?;
+        let name = call.method.clone();
+        let what = format!("{name} on {}", item.name);
+        let library = self.library.clone();
+        self.jobs.start("fit", what, move |progress| fit(&library, &readings, name, call, progress))
+    }
+
+    /// Runs what takes a while beside the connections.
+    pub async fn question<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Shared) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let turn = self.questions.acquire().await.map_err(|_| Refusal::busy("the server ends"))?;
+        let shared = self.clone();
+        let found = tokio::task::spawn_blocking(move || work(&shared)).await;
+        drop(turn);
+        found.map_err(|_| Refusal::broken("the question broke off: a mistake of ours"))?
+    }
+}
+
+pub type State = axum::extract::State<Arc<Shared>>;
+
+/// A part of a path that must be a number: anything else names nothing.
+pub struct Id(pub u32);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let missing = || Refusal::missing("there is no such thing");
+        let Path(all) = Path::<HashMap<String, String>>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| missing())?;
+        let id = all.get("id").and_then(|id| id.parse().ok()).ok_or_else(missing)?;
+        Ok(Id(id))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Query {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let found =
+            axum::extract::Query::<HashMap<String, String>>::from_request_parts(parts, state);
+        let found = found.await.map_err(|error| Refusal::input(error.to_string()))?;
+        Ok(Query(found.0))
+    }
+}
+
+/// The body of a request, where it is small enough and comes soon enough.
+async fn body(request: Request, most: usize, within: Duration) -> Result<Bytes, Refusal> {
+    let too_large = || {
+        let message = format!("the request is larger than {} bytes", most);
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    };
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
+    if length.is_some_and(|length| length > most as u64) {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(within, to_bytes(request.into_body(), most)).await {
+        Err(_) => Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the request came too slowly")),
+        Ok(Ok(bytes)) => Ok(bytes),
+        // Cut off by the limit, or by the client.
+        Ok(Err(error)) => match std::error::Error::source(&error) {
+            Some(cause) if cause.to_string().contains("limit") => Err(too_large()),
+            _ => Err(Refusal::input("the request broke off")),
+        },
+    }
+}
+
+/// A request in JSON, which only a page of this server or no page can send.
+pub async fn json_body(request: Request) -> Result<Value, Refusal> {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    if !kind.is_some_and(|kind| kind.starts_with("application/json")) {
+        let message = "expected content-type: application/json";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    let bytes = body(request, MOST_JSON, ARRIVAL).await?;
+    serde_json::from_slice(&bytes).map_err(|error| Refusal::input(format!("JSON: {error}")))
+}
+
+/// An uploaded file.
+pub async fn upload_body(request: Request) -> Result<Bytes, Refusal> {
+    body(request, MOST_BYTES, UPLOAD).await
+}
+
+async fn openapi() -> Answered {
+    Ok(bytes_answer("application/json", assets::OPENAPI.to_vec()))
+}
+
+async fn nothing() -> Refusal {
+    Refusal::missing("there is no such address; /api/openapi.json lists those that there are")
+}
+
+/// All addresses.
+pub fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/", get(assets::index))
+        .route("/page/{name}", get(assets::file))
+        .route("/api/openapi.json", get(openapi))
+        .route("/api/state", get(about::state))
+        .route("/api/methods", get(about::methods))
+        .route("/api/palettes", get(about::palettes))
+        .route("/api/items/{id}", get(about::item).delete(about::close))
+        .route("/api/items/{id}/at", get(about::at))
+        .route("/api/items/{id}/places", get(about::places))
+        .route("/api/items/{id}/levels", get(about::levels))
+        .route("/api/items/{id}/sensor", get(about::sensor))
+        .route("/api/items/{id}/commands", get(work::commands))
+        .route("/api/items/{id}/export", get(work::export))
+        .route("/api/items/{id}/tile/{z}/{x}/{y}", get(tiles::one))
+        .route("/api/items/{id}/tiles", get(tiles::many))
+        .route("/api/jobs", post(work::start))
+        .route("/api/jobs/{id}", get(work::job).delete(work::cancel))
+        .route("/api/jobs/{id}/export", get(work::export_job))
+        .route("/api/uploads", post(work::upload))
+        .route("/api/uploads/{id}/preview", post(work::preview))
+        .route("/api/uploads/{id}/open", post(work::open))
+        .fallback(nothing)
+        .layer(from_fn_with_state(shared.clone(), check))
+        .with_state(shared)
+}
+
+/// A list in JSON, numbers with four decimals and null where there is none.
+pub fn rounded(values: impl IntoIterator<Item = f64>) -> Value {
+    let one = |value: f64| {
+        if value.is_finite() { serde_json::json!((value * 1e4).round() / 1e4) } else { Value::Null }
+    };
+    Value::Array(values.into_iter().map(one).collect())
+}
+
+/// The band that a query asks for.
+pub fn band_of(query: &Query, bands: usize) -> Result<usize, Refusal> {
+    let band = query.whole("band")?.unwrap_or(0);
+    if band < bands {
+        return Ok(band);
+    }
+    Err(Refusal::input(format!("band {band}: expected a number from 0 to {}", bands - 1)))
+}
+
+/// An item by its number.
+pub fn item_of(shared: &Shared, id: u32) -> Result<Arc<Item>, Refusal> {
+    shared.library.get(id)
+}
+
+/// Says yes.
+pub fn done() -> Answered {
+    Ok(json_answer(&serde_json::json!({ "done": true })))
+}

@@ -1,0 +1,219 @@
+//! Fits, validation, advice, uploads and exports, compared with the library and its files.
+
+use std::time::{Duration, Instant};
+
+use portolan::{Context, Progress};
+use portolan_explore::Explorer;
+use portolan_io::drawn::{GridWish, MapRequest, draw_map};
+use portolan_io::gis::Mask;
+use portolan_io::{ReadOptions, WriteOptions, read_readings, write_model, write_readings};
+use serde_json::{Value, json};
+
+use crate::client::{ended, found, get, post, readings, send, serve, with_model};
+
+fn start(server: &portolan_explore::Server, body: Value) -> Value {
+    let answer = post(server, "/api/jobs", &body);
+    assert_eq!(answer.status, 200, "{body}: {}", answer.error());
+    answer.json()
+}
+
+#[test]
+fn a_fit_in_the_page_is_the_fit_of_the_library() {
+    let mut explorer = Explorer::empty();
+    explorer.add_readings("survey", readings()).unwrap();
+    let server = serve(explorer);
+    let job = start(
+        &server,
+        json!({ "kind": "fit", "readings": 1, "method": "kriging", "settings": { "covariance": "matern32" } }),
+    );
+    assert_eq!(
+        job["commands"][0],
+        "portolan fit readings.npz -o model.npz --method kriging --set covariance=matern32"
+    );
+    let done = ended(&server, job["id"].as_u64().unwrap());
+    assert_eq!((done["state"].as_str(), done["item"].as_u64()), (Some("done"), Some(2)));
+    let settings = [("covariance".to_string(), "matern32".to_string())];
+    let method = portolan::estimate::build("kriging", settings).unwrap();
+    let model =
+        method.fit(&readings(), &Context::default(), &Progress::silent()).unwrap().named("kriging");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.npz");
+    write_model(&path, &model, false).unwrap();
+    let answer = get(&server, "/api/items/2/export?what=model");
+    assert!(answer.head.contains("filename=\"model.npz\""));
+    assert_eq!(answer.body, std::fs::read(path).unwrap());
+}
+
+#[test]
+fn exports_hold_the_bytes_of_the_writers() {
+    let (server, model) = with_model();
+    let folder = tempfile::tempdir().unwrap();
+    for (query, ending, wish, bands) in [
+        ("format=npz", "npz", GridWish::default(), vec![0, 1, 2]),
+        ("format=csv&bands=2,0", "csv", GridWish::default(), vec![2, 0]),
+        (
+            "format=tif&cell-m=0.5",
+            "tif",
+            GridWish { cell_m: Some(0.5), ..GridWish::default() },
+            vec![0, 1, 2],
+        ),
+        ("format=geojson&bands=1&mask=spread=3;hull", "geojson", GridWish::default(), vec![1]),
+        ("format=mat", "mat", GridWish::default(), vec![0, 1, 2]),
+    ] {
+        let path = folder.path().join(format!("map.{ending}"));
+        let rules: Vec<_> = match query.contains("mask") {
+            true => ["spread=3", "hull"].map(|rule| rule.parse().unwrap()).to_vec(),
+            false => Vec::new(),
+        };
+        let mask = Mask::new(&rules, model.sites(), None).unwrap();
+        let grid = wish.on(&model).unwrap();
+        let request = MapRequest {
+            model: &model,
+            grid,
+            bands: &bands,
+            mask: &mask,
+            output: &path,
+            f64: false,
+            force: false,
+        };
+        draw_map(&request, &Progress::silent()).unwrap();
+        let answer = get(&server, &format!("/api/items/2/export?what=map&{query}"));
+        assert_eq!(answer.status, 200, "{query}: {}", String::from_utf8_lossy(&answer.body));
+        assert!(answer.body == std::fs::read(&path).unwrap(), "{query}");
+    }
+    let path = folder.path().join("readings.csv");
+    write_readings(&path, &readings(), &WriteOptions::default()).unwrap();
+    let answer = get(&server, "/api/items/2/export?what=readings&format=csv");
+    assert_eq!(answer.body, std::fs::read(path).unwrap());
+    // A folder, or several files, come as one archive.
+    for query in ["format=zarr", "format=png&bands=1"] {
+        let answer = get(&server, &format!("/api/items/2/export?what=map&{query}"));
+        assert_eq!((&answer.body[..2], answer.status), (&b"PK"[..], 200), "{query}");
+    }
+    let answer = get(&server, "/api/items/2/export?what=picture&format=svg&band=1&sensors=true");
+    assert!(answer.body.starts_with(b"<svg"));
+    let place = get(&server, "/api/items/2/export?what=place&x=3.5&y=2");
+    let text = String::from_utf8(place.body).unwrap();
+    assert!(
+        text.starts_with("x_m,y_m,dbm_band0,spread_db_band0,")
+            && text.lines().nth(1).unwrap().starts_with("3.5,2,")
+    );
+}
+
+#[test]
+fn a_cancelled_fit_leaves_nothing() {
+    let mut explorer = Explorer::empty();
+    explorer.add_readings("survey", readings()).unwrap();
+    let server = serve(explorer);
+    let job = start(
+        &server,
+        json!({ "kind": "fit", "readings": 1, "method": "unn", "settings": { "iterations": "1000000" } }),
+    );
+    let id = job["id"].as_u64().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(found(&server, &format!("/api/jobs/{id}"))["state"], "running");
+    let begun = Instant::now();
+    assert_eq!(send(&server, "DELETE", &format!("/api/jobs/{id}"), &[], b"").status, 200);
+    assert_eq!(ended(&server, id)["state"], "cancelled");
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert_eq!(found(&server, "/api/state")["items"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn validation_and_advice_say_what_the_library_says() {
+    let (server, model) = with_model();
+    let job = start(
+        &server,
+        json!({ "kind": "validate", "readings": 1, "methods": ["kriging", "idw"], "folds": 4 }),
+    );
+    let done = ended(&server, job["id"].as_u64().unwrap());
+    let rows = &done["validation"]["methods"];
+    let all = readings();
+    let dealt = portolan::estimate::folds(all.sites(), 4, portolan::estimate::Split::Random, 0);
+    let method = portolan::estimate::Kriging::default();
+    let known = portolan::estimate::validate(
+        &all,
+        &method,
+        &dealt,
+        &Context::default(),
+        &Progress::silent(),
+    )
+    .unwrap();
+    assert_eq!(rows[0]["rmse_db"].as_f64(), known.rmse_db());
+    assert_eq!(rows[0]["coverage_90"].as_f64(), known.coverage_90());
+    assert_eq!((rows[1]["method"].as_str(), rows[1]["coverage_90"].as_f64()), (Some("idw"), None));
+    assert_eq!(rows[1]["errors"].as_array().unwrap().len(), 60);
+    let png = get(&server, &format!("/api/jobs/{}/export?format=png", done["id"]));
+    assert_eq!(&png.body[1..4], b"PNG");
+
+    let job = start(&server, json!({ "kind": "advise", "item": 2, "count": 3 }));
+    let done = ended(&server, job["id"].as_u64().unwrap());
+    let process = portolan::advise::Process::from_report(model.report()).unwrap();
+    let map = model.default_map(&Progress::silent()).unwrap();
+    let known = portolan::advise::advise(model.sites(), &map, &[], process, 3, &Progress::silent())
+        .unwrap();
+    assert_eq!(done["advice"], portolan_io::told::advice_json(&known, map.grid()));
+    let table = get(&server, &format!("/api/jobs/{}/export?format=csv", done["id"]));
+    assert_eq!(table.body, portolan_io::told::advice_csv(&known, map.grid()).into_bytes());
+}
+
+#[test]
+fn a_dropped_table_is_previewed_and_read() {
+    let server = serve(Explorer::empty());
+    let table = b"easting,northing,s1,s2\n0,0,-60,-70\n5,1,-63,\n2,7,-71,-80\n8,8,-75,-81\n";
+    let answer = send(&server, "POST", "/api/uploads?name=my%20walk.csv", &[], table);
+    let seen = answer.json();
+    assert_eq!(
+        (seen["name"].as_str(), seen["lines"][0][0].as_str()),
+        (Some("my_walk.csv"), Some("easting"))
+    );
+    assert!(!seen["problem"].as_str().unwrap().is_empty());
+    let words = json!({ "words": { "unit": "dbm", "columns": "x=easting,y=northing,bands=s*" } });
+    let seen = post(&server, "/api/uploads/1/preview", &words).json();
+    assert_eq!(
+        (seen["problem"].clone(), seen["summary"]["sensors"].as_u64()),
+        (Value::Null, Some(4))
+    );
+    assert_eq!(post(&server, "/api/uploads/1/open", &words).json()["item"], 1);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("walk.csv");
+    std::fs::write(&path, table).unwrap();
+    let mut options = ReadOptions::default();
+    options.tell("unit", "dbm").unwrap();
+    options.tell("columns", "x=easting,y=northing,bands=s*").unwrap();
+    let known = read_readings(&path, &options).unwrap().value;
+    let item = found(&server, "/api/items/1");
+    assert_eq!(item["labels"], json!(["s1", "s2"]));
+    assert_eq!(item["sensors"].as_u64(), Some(known.sensors() as u64));
+    let answer = found(&server, "/api/items/1/commands?what=readings&format=csv");
+    assert_eq!(
+        answer["commands"][0],
+        "portolan convert my_walk.csv readings-out.csv --columns 'x=easting,y=northing,bands=s*' --unit dbm"
+    );
+    for (name, body) in [
+        ("x.csv", &b"hello"[..]),
+        ("x.npz", b"PK\x03\x04 not really"),
+        ("x.csv", b""),
+        ("x.mat", b"\x00\x01"),
+    ] {
+        let seen = send(&server, "POST", &format!("/api/uploads?name={name}"), &[], body).json();
+        assert!(seen["problem"].is_string(), "{name}");
+        let id = seen["upload"].as_u64().unwrap();
+        let answer = post(&server, &format!("/api/uploads/{id}/open"), &json!({}));
+        assert_eq!(answer.status, 400);
+        // What is wrong, and nothing about folders of this machine.
+        assert!(
+            answer.error().starts_with(name) && !answer.error().contains('/'),
+            "{}",
+            answer.error()
+        );
+    }
+}
+
+#[test]
+fn an_item_can_be_closed() {
+    let (server, _) = with_model();
+    assert_eq!(send(&server, "DELETE", "/api/items/2", &[], b"").status, 200);
+    assert_eq!(get(&server, "/api/items/2").status, 404);
+    assert_eq!(send(&server, "DELETE", "/api/items/2", &[], b"").status, 404);
+}

@@ -1,0 +1,206 @@
+//! Maps drawn from a model into a file: at once, or strip by strip where they are beyond memory.
+
+mod needs;
+mod parts;
+
+use std::path::Path;
+
+use portolan::{Crs, Grid, InputError, Model, Progress, RadioMap, Region, Scale, Site};
+
+pub use needs::{BYTES_AT_ONCE, MapSize, Needs};
+pub use parts::{ModelParts, PartFailure, WatchedParts};
+
+use crate::error::Result;
+use crate::format::{Format, write_map};
+use crate::gis::{MapPlan, Mask, Masked, check_raster, write_raster};
+use crate::map_arrays::{MapAttributes, attribute_arrays};
+use crate::map_writer::{Element, MapLayout, MapWriter};
+use crate::options::WriteOptions;
+
+/// A map to be drawn and written.
+pub struct MapRequest<'a> {
+    /// What is asked.
+    pub model: &'a Model,
+    /// Where it is asked.
+    pub grid: Grid,
+    /// In which bands.
+    pub bands: &'a [usize],
+    /// What is not shown.
+    pub mask: &'a Mask,
+    /// The file.
+    pub output: &'a Path,
+    /// Whether a map that is beyond memory is written in float64 instead of float32.
+    pub f64: bool,
+    /// Whether a file that is there is replaced.
+    pub force: bool,
+}
+
+/// Entries of one strip.
+const STRIP: usize = 1 << 21;
+
+/// Refuses a map that cannot be written, before any work; returns what to say of a large one.
+pub fn check_map(
+    size: &MapSize,
+    crs: Option<Crs>,
+    (output, force): (&Path, bool),
+    f64: bool,
+) -> Result<Option<String>> {
+    let MapSize { grid, bands, spread, .. } = *size;
+    check_raster(output, &MapPlan { grid, bands, spread, crs }, force)?;
+    size.needs(output, f64, STRIP as u64)?.check(output)
+}
+
+/// Draws and writes; returns what the user should know.
+pub fn draw_map(
+    request: &MapRequest<'_>,
+    progress: &Progress<'_>,
+) -> std::result::Result<Vec<String>, PartFailure> {
+    let MapRequest { model, grid, bands, mask, output, force, .. } = *request;
+    mask.check(model.gives_spread()).map_err(InputError::Request)?;
+    if Format::of_output(output)?.is_gis() {
+        return by_parts(request, progress);
+    }
+    if !MapSize::of_model(model, grid, bands.len()).by_strips(output)? {
+        let map = model.map(grid, progress)?;
+        let map = mask.masked(some_bands(map, bands)?)?;
+        write_map(output, &map, &WriteOptions { force, ..WriteOptions::default() })?;
+        let loudest =
+            (0..map.bands()).flat_map(|k| map.band(k)).filter(|x| !x.is_nan()).fold(0.0, f64::max);
+        return Ok(far_above(loudest, model.loudest()).into_iter().chain(mask.note()).collect());
+    }
+    by_strips(request, progress)
+}
+
+fn some_bands(map: RadioMap, bands: &[usize]) -> std::result::Result<RadioMap, InputError> {
+    if bands.len() == map.bands() && bands.iter().enumerate().all(|(i, b)| i == *b) {
+        return Ok(map);
+    }
+    map.select_bands(bands)
+}
+
+/// For a geographic information system: the writer asks for the parts it needs.
+fn by_parts(
+    request: &MapRequest<'_>,
+    progress: &Progress<'_>,
+) -> std::result::Result<Vec<String>, PartFailure> {
+    let MapRequest { model, grid, bands, mask, output, force, .. } = *request;
+    let options = WriteOptions { force, ..WriteOptions::default() };
+    let parts = ModelParts::new(model, grid, bands, progress)?;
+    let mut masked = Masked::new(parts, mask, output)?;
+    write_raster(output, &mut masked, &options)?;
+    let loudest = masked.into_inner().loudest;
+    Ok(far_above(loudest, model.loudest()).into_iter().chain(mask.note()).collect())
+}
+
+fn by_strips(
+    request: &MapRequest<'_>,
+    progress: &Progress<'_>,
+) -> std::result::Result<Vec<String>, PartFailure> {
+    let MapRequest { model, grid, bands, mask, output, force, .. } = *request;
+    let element = if request.f64 { Element::Float64 } else { Element::Float32 };
+    let mut arrays = vec!["map"];
+    if model.gives_spread() {
+        arrays.push("spread_db");
+    }
+    let (rows, cols) = (grid.rows(), grid.cols());
+    let layout = MapLayout { rows, cols, bands: bands.len(), arrays, element };
+    let noise = model.noise_db().map(|all| bands.iter().map(|&b| all[b]).collect::<Vec<f64>>());
+    let labels = model.labels().select(bands, model.bands())?;
+    let scale: Scale = model.scale();
+    let attributes = MapAttributes {
+        grid,
+        scale,
+        labels: &labels,
+        noise_db: noise.as_deref(),
+        crs: model.crs(),
+    };
+    let emitters: Vec<_> = model.emitters().iter().filter_map(|e| e.in_bands(bands)).collect();
+    let small = attribute_arrays(&attributes, &emitters);
+    let mut writer = MapWriter::create(output, &layout, &small, force)?;
+    let strip = (STRIP / (cols * bands.len()).max(1)).clamp(1, rows);
+    let mut loudest = 0.0f64;
+    for first in (0..rows).step_by(strip) {
+        let last = (first + strip).min(rows);
+        let share = |row: usize| row as f64 / rows as f64;
+        let part = progress.part(share(first)..share(last));
+        let found = model.predict_bands(&grid.sites_of_rows(first..last), bands, &part)?;
+        loudest = found.power.iter().copied().fold(loudest, f64::max);
+        let cube = |values: ndarray::Array2<f64>| {
+            let shape = (last - first, cols, bands.len());
+            values.into_shape_with_order(shape).expect("every cell of the strip was asked for")
+        };
+        let (mut power, mut spread) = (cube(found.power), found.spread_db.map(cube));
+        mask.apply(grid, (first..last, 0..cols), &mut power, spread.as_mut());
+        writer.write_rows("map", power.view())?;
+        if let Some(spread) = spread {
+            writer.write_rows("spread_db", spread.view())?;
+        }
+    }
+    writer.finish()?;
+    Ok(far_above(loudest, model.loudest()).into_iter().chain(mask.note()).collect())
+}
+
+/// An estimate so far above every reading, in dB, is said.
+const FAR_ABOVE_DB: f64 = 30.0;
+
+/// What to say where a map is far louder than anything that was read.
+fn far_above(loudest_drawn: f64, loudest_read: f64) -> Option<String> {
+    let above = 10.0 * (loudest_drawn / loudest_read).log10();
+    (above > FAR_ABOVE_DB).then(|| {
+        format!(
+            "the map reaches {above:.0} dB above the loudest reading: look at it with care, or \
+             choose another method"
+        )
+    })
+}
+
+/// What was said of a grid.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GridWish {
+    /// Rows and columns.
+    pub grid: Option<(usize, usize)>,
+    /// Metres per cell.
+    pub cell_m: Option<f64>,
+    /// The centre of cell (0, 0).
+    pub origin: Option<(f64, f64)>,
+    /// The rectangle to cover.
+    pub region: Option<Region>,
+}
+
+impl GridWish {
+    /// The grid that was asked for; what is left open is the model's own.
+    pub fn on(self, model: &Model) -> std::result::Result<Grid, InputError> {
+        let wrong = |message: &str| Err(InputError::Request(message.into()));
+        let own = model.grid_or_default()?;
+        let cell_m = self.cell_m.unwrap_or(own.cell_m());
+        // Said before a region is counted in cells of no size.
+        Grid::new(1, 1, cell_m)?;
+        let origin = self.origin.map(|(x, y)| Site::new(x, y));
+        match (self.region, self.grid) {
+            (Some(_), Some(_)) if self.cell_m.is_some() => {
+                wrong("--region with --grid says the cell size: leave out --cell-m")
+            }
+            (Some(_), _) if origin.is_some() => {
+                wrong("--region says where the map begins: leave out --origin")
+            }
+            (Some(region), Some((rows, cols))) => {
+                let steps = |n: usize| (n.max(2) - 1) as f64;
+                let cell_m = (region.width_m() / steps(rows)).max(region.height_m() / steps(cols));
+                Grid::new(rows, cols, cell_m)?.with_origin(region.low)
+            }
+            (Some(region), None) => Ok(Grid::covering(region, cell_m)?),
+            (None, Some((rows, cols))) => {
+                Grid::new(rows, cols, cell_m)?.with_origin(origin.unwrap_or(own.origin()))
+            }
+            (None, None) => {
+                // The model's area, in cells of the size asked for.
+                let cells = |n: usize| ((n as f64 * own.cell_m() / cell_m).round() as usize).max(1);
+                let (rows, cols) = match self.cell_m {
+                    Some(_) => (cells(own.rows()), cells(own.cols())),
+                    None => (own.rows(), own.cols()),
+                };
+                Grid::new(rows, cols, cell_m)?.with_origin(origin.unwrap_or(own.origin()))
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What people say about a file, as words: the command line and the explorer's page share them.
+
+use std::path::Path;
+
+use portolan::{Crs, Region, Site};
+
+use crate::format::Format;
+use crate::options::{BandBy, ColumnNames, ReadOptions, Silence, Unit};
+use crate::survey::Clock;
+
+/// Rows and columns: 34x14.
+pub fn grid(text: &str) -> Result<(usize, usize), String> {
+    let wrong = || format!("'{text}': expected ROWSxCOLS, such as 64x64");
+    let (rows, cols) = text.split_once(['x', 'X']).ok_or_else(wrong)?;
+    match (rows.parse(), cols.parse()) {
+        (Ok(rows), Ok(cols)) => Ok((rows, cols)),
+        _ => Err(wrong()),
+    }
+}
+
+/// A place in metres: X,Y.
+pub fn pair(text: &str) -> Result<(f64, f64), String> {
+    let wrong = || format!("'{text}': expected X,Y in metres");
+    let (x, y) = text.split_once(',').ok_or_else(wrong)?;
+    match (x.trim().parse::<f64>(), y.trim().parse::<f64>()) {
+        (Ok(x), Ok(y)) if x.is_finite() && y.is_finite() => Ok((x, y)),
+        _ => Err(wrong()),
+    }
+}
+
+/// Two corners of a rectangle: X0,Y0,X1,Y1.
+pub fn region(text: &str) -> Result<Region, String> {
+    let wrong = || format!("'{text}': expected X0,Y0,X1,Y1 in metres, the low corner first");
+    let numbers: Vec<f64> =
+        text.split(',').map(|n| n.trim().parse().map_err(|_| wrong())).collect::<Result<_, _>>()?;
+    match numbers[..] {
+        [x0, y0, x1, y1] if x0 < x1 && y0 < y1 && x1 - x0 + y1 - y0 < f64::INFINITY => {
+            Ok(Region { low: Site::new(x0, y0), high: Site::new(x1, y1) })
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// A value that means "not heard", or the word absent.
+pub fn silence(text: &str) -> Result<Silence, String> {
+    match text.parse::<f64>() {
+        _ if text == "absent" => Ok(Silence::Absent),
+        Ok(code) if code.is_finite() => Ok(Silence::Code(code)),
+        _ => Err(format!("'{text}': expected a number or absent")),
+    }
+}
+
+/// What tells bands apart.
+pub fn band_by(text: &str) -> Result<BandBy, String> {
+    let known = [BandBy::Bssid, BandBy::Ssid, BandBy::Frequency, BandBy::Channel];
+    let found = known.into_iter().find(|by| by.to_string() == text);
+    found.ok_or_else(|| format!("'{text}': expected bssid, ssid, freq or channel"))
+}
+
+/// The format of an input.
+pub fn format(text: &str) -> Result<Format, String> {
+    let wrong = || format!("'{text}': expected csv, wigle, sweep, geojson, trace, npz, npy or mat");
+    Format::named(text).ok_or_else(wrong)
+}
+
+/// A frequency in Hz, with kHz, MHz or GHz behind it where meant so.
+pub fn frequency(text: &str) -> Result<f64, String> {
+    let lower = text.trim().to_ascii_lowercase();
+    let (number, scale) = [("khz", 1e3), ("mhz", 1e6), ("ghz", 1e9), ("hz", 1.0)]
+        .into_iter()
+        .find_map(|(suffix, scale)| Some((lower.strip_suffix(suffix)?, scale)))
+        .unwrap_or((&lower, 1.0));
+    match number.trim().parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value * scale),
+        _ => Err(format!("'{text}': expected a frequency, such as 200kHz or 2.4e9")),
+    }
+}
+
+/// The unit of values.
+pub fn unit(text: &str) -> Result<Unit, String> {
+    Ok(match text {
+        "linear" => Unit::Linear,
+        "dbm" => Unit::Dbm,
+        "db" => Unit::Db,
+        "relative" => Unit::Relative,
+        _ => return Err(format!("'{text}': expected linear, dbm, db or relative")),
+    })
+}
+
+/// Words that [`ReadOptions::tell`] knows, each an option of the command of the same name.
+pub const READ_WORDS: [&str; 16] = [
+    "unit",
+    "grid",
+    "cell-m",
+    "origin",
+    "crs",
+    "var",
+    "not-heard",
+    "floor-db",
+    "format",
+    "columns",
+    "band-by",
+    "min-places",
+    "gather",
+    "utc-offset",
+    "band-width",
+    "band-edges",
+];
+
+impl ReadOptions {
+    /// Sets the option that the command calls `--name`; its value is read as the command reads it.
+    ///
+    /// ```
+    /// use portolan_io::{ReadOptions, Unit};
+    /// let mut options = ReadOptions::default();
+    /// options.tell("unit", "dbm")?;
+    /// options.tell("grid", "34x14")?;
+    /// assert_eq!((options.unit, options.grid), (Some(Unit::Dbm), Some((34, 14))));
+    /// assert!(options.tell("unit", "volt").is_err() && options.tell("colour", "red").is_err());
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn tell(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let number = |text: &str| {
+            let found = text.parse::<f64>().ok().filter(|number| number.is_finite());
+            found.ok_or_else(|| format!("'{text}': expected a number"))
+        };
+        let count = |text: &str| {
+            text.parse::<usize>().map_err(|_| format!("'{text}': expected a whole number"))
+        };
+        let told = match name {
+            "unit" => unit(value).map(|found| self.unit = Some(found)),
+            "grid" => grid(value).map(|found| self.grid = Some(found)),
+            "cell-m" => number(value).map(|found| self.cell_m = Some(found)),
+            "origin" => pair(value).map(|found| self.origin_m = Some(found)),
+            "crs" => value
+                .parse::<Crs>()
+                .map(|found| self.crs = Some(found))
+                .map_err(|error| error.to_string()),
+            "var" => {
+                self.var = Some(value.to_owned());
+                Ok(())
+            }
+            "not-heard" => silence(value).map(|found| self.not_heard = Some(found)),
+            "floor-db" => number(value).map(|found| self.floor_db = Some(found)),
+            "format" => format(value).map(|found| self.format = Some(found)),
+            "columns" => ColumnNames::parse(value).map(|found| self.survey.columns = Some(found)),
+            "band-by" => band_by(value).map(|found| self.survey.band_by = Some(found)),
+            "min-places" => count(value).map(|found| self.survey.min_places = Some(found)),
+            "gather" => number(value).map(|found| self.survey.gather_m = Some(found)),
+            "utc-offset" => Clock::parse(value).map(|found| self.survey.clock = Some(found)),
+            "band-width" => frequency(value).map(|found| self.survey.band_width_hz = Some(found)),
+            "band-edges" => {
+                let edges = value.split(',').map(frequency).collect::<Result<_, _>>();
+                edges.map(|found| self.survey.band_edges_hz = Some(found))
+            }
+            _ => return Err(format!("'{name}': expected one of {}", READ_WORDS.join(", "))),
+        };
+        told.map_err(|message| format!("--{name} {message}"))
+    }
+}
+
+/// A name that the page may show and a command may name: the last part of a path, without control
+/// characters.
+pub fn base_name(path: &Path) -> String {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let plain: String = name.chars().filter(|c| !c.is_control()).take(120).collect();
+    if plain.is_empty() { "unnamed".into() } else { plain }
+}

@@ -23,6 +23,8 @@ const NO_GAIN: f64 = 0.93;
 const STEPS: (usize, f64, usize) = (60, 0.02, 3);
 /// By how much the readings must outnumber what they are explained by: times, and beyond that.
 const MARGIN: (usize, usize) = (2, 20);
+/// Sensors per rank that must read a band with noise for it to be known.
+const READ_BY: usize = 3;
 /// Rounds of filling gaps from the leading directions, before a descent.
 const FILLINGS: usize = 30;
 
@@ -67,6 +69,38 @@ pub(crate) fn complete(power: &Array2<f64>) -> Option<Array2<f64>> {
         warm = Some((solid.len(), found.factor));
     }
     None
+}
+
+/// The same for readings with noise, at a rank that is told: what their best factor says in the gaps.
+/// A gap stays one where that is nothing above zero, and in bands that few sensors read. None where
+/// nothing is missing or too much.
+pub(crate) fn filled(power: &Array2<f64>, rank: usize) -> Option<Array2<f64>> {
+    let (sensors, bands) = power.dim();
+    let whole = power.iter().all(|x| !x.is_nan());
+    if whole || !(3..=MOST_BANDS).contains(&bands) || rank >= bands.min(sensors) {
+        return None;
+    }
+    let solid = read_by_more(power, READ_BY * rank);
+    let known = power.select(Axis(1), &solid);
+    let all: Vec<Row> = known.rows().into_iter().map(|row| Row::new(row.iter().copied())).collect();
+    let usable = usable(&all, solid.len(), rank)?;
+    let every = usable.len().div_ceil(MOST_SENSORS);
+    let rows: Vec<&Row> = usable.iter().step_by(every).copied().collect();
+    let Found { factor, .. } = Factor::search(&rows, solid.len(), rank, None)?;
+    let mut whole = power.clone();
+    for (mut line, row) in whole.rows_mut().into_iter().zip(&all) {
+        let Some(split) = Some(row).filter(|r| r.bands.len() > rank).and_then(|r| factor.split(r))
+        else {
+            continue;
+        };
+        for (i, &band) in solid.iter().enumerate() {
+            let value: f64 = (0..rank).map(|r| factor.values[i * rank + r] * split.slf[r]).sum();
+            if line[band].is_nan() && value > 0.0 {
+                line[band] = row.scale * value;
+            }
+        }
+    }
+    Some(whole)
 }
 
 /// One sensor: which bands it read, and what, divided by their root mean square.

@@ -22,7 +22,7 @@ mod thin;
 mod vertices;
 mod weighted;
 
-pub(crate) use complete::complete;
+pub(crate) use complete::{complete, filled};
 pub(crate) use count::judge;
 pub use count::{Count, Evidence, MOST, count, count_exact};
 pub use levels::{count_levels, unmix_levels};

@@ -28,7 +28,9 @@ use crate::model::{Model, ModelEmitter, power_shares};
 use crate::progress::Progress;
 use crate::readings::{Readings, Values};
 use crate::site::Site;
-use crate::unmix::{UnmixOptions, Unmixed, count_exact, extended, refine, solid_bands, unmix};
+use crate::unmix::{
+    UnmixOptions, Unmixed, count_exact, extended, filled, refine, solid_bands, unmix,
+};
 use area::Area;
 use draw::{EmitterField, EmitterKriging};
 use fit::{Emitter, FieldFit};
@@ -304,7 +306,13 @@ impl Field {
         let unmet = start.is_some() && !warm;
         let unmixed = match known {
             Some(known) => known,
-            None => unmix(&power, emitters, &options, context.seed)?,
+            None => {
+                // A start sees through gaps better where they are filled; the fit then keeps to what
+                // was read.
+                let heard = matches!(targets, Reported::Power { not_heard: None, .. });
+                let filled = heard.then(|| filled(&power, emitters)).flatten();
+                unmix(filled.as_ref().unwrap_or(&power), emitters, &options, context.seed)?
+            }
         };
         let brightest = unmixed.slf_at_sensors.iter().copied().fold(0.0, f64::max);
         let floor = (1e-12 * brightest).max(f64::MIN_POSITIVE);

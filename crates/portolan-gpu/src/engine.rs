@@ -36,7 +36,7 @@ impl CudaEngine {
     /// # Errors
     /// Says why there is none: no driver, one that is too old, no device.
     pub fn new() -> Result<Self, EngineError> {
-        let cuda = Cuda::open(0).map_err(|reason| failed(reason))?;
+        let cuda = Cuda::open(0).map_err(failed)?;
         let (major, minor) = cuda.capability();
         let device = format!("{}, compute capability {major}.{minor}", cuda.name());
         Ok(Self { device, ..Self::on(Arc::new(cuda)) })

@@ -17,11 +17,13 @@ pub use explore::ExploreArgs;
 #[cfg(feature = "paper")]
 pub use figures::ReproduceArgs;
 pub use figures::{CompareArgs, ScoreArgs, SplitName, StudyArgs, ValidateArgs};
+#[cfg(feature = "cuda")]
+pub use files::GpuCheckArgs;
 pub use files::{CompletionsArgs, ConvertArgs, InspectArgs, KindName, MethodsArgs};
 pub use models::{AdviseArgs, CoverageArgs, EstimateArgs, FitArgs, PredictArgs};
 pub use plot::{AxesName, ColoursName, LookArgs, PlotArgs};
 pub use scenes::{DemoArgs, Psd, SenseArgs, SimulateArgs};
-pub use shared::{FitChoice, RunArgs};
+pub use shared::{DeviceName, FitChoice, RunArgs};
 
 /// Draws the radio spectrum over space and frequency from a handful of sensors.
 #[derive(Parser)]
@@ -72,6 +74,9 @@ pub enum Command {
     Methods(MethodsArgs),
     /// Work out the paper's covering number and recovery bounds
     Bound(BoundArgs),
+    /// Compare every kernel of the CUDA engine with the processor
+    #[cfg(feature = "cuda")]
+    GpuCheck(GpuCheckArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }

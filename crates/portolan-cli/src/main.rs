@@ -109,6 +109,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Reproduce(args) => commands::reproduce::run(&args),
         Command::Methods(args) => commands::methods::run(&args),
         Command::Bound(args) => commands::bound::run(&args),
+        #[cfg(feature = "cuda")]
+        Command::GpuCheck(args) => commands::gpu_check::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
     }
 }

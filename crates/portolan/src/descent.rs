@@ -68,6 +68,13 @@ pub struct Diverged {
     pub iteration: usize,
 }
 
+impl Diverged {
+    /// At an iteration, counted from 0: what an engine says of a map.
+    pub fn at(iteration: usize) -> Self {
+        Self { iteration }
+    }
+}
+
 /// Why a descent did not run to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Halt {
@@ -97,7 +104,7 @@ impl Descent {
     }
 
     /// Whether the iterate of least loss is the result.
-    pub(crate) fn keeps_best(&self) -> bool {
+    pub fn keeps_best(&self) -> bool {
         matches!(self.ending, Ending::Both { .. })
     }
 

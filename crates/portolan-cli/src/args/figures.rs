@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use portolan::Emitters;
 
 use super::parse;
-use super::shared::{FlawArgs, ReadArgs, RunArgs, SceneArgs, UnitName};
+use super::shared::{DeviceName, FlawArgs, ReadArgs, RunArgs, SceneArgs, UnitName};
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub enum SplitName {
@@ -94,6 +94,9 @@ pub struct StudyArgs {
     /// Unit of a survey whose column names do not tell
     #[arg(long, value_enum)]
     pub unit: Option<UnitName>,
+    /// Where fits of unn on simulated maps run: on a CUDA device all maps of a method together
+    #[arg(long, value_enum, default_value = "cpu", conflicts_with = "survey")]
+    pub device: DeviceName,
     /// Real: folder with the surveys [default: the environment variable PORTOLAN_DATA]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,

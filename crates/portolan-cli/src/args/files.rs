@@ -72,3 +72,11 @@ pub struct CompletionsArgs {
     /// The shell to complete in
     pub shell: clap_complete::Shell,
 }
+
+#[cfg(feature = "cuda")]
+#[derive(Args)]
+pub struct GpuCheckArgs {
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -214,8 +214,22 @@ pub struct FitChoice {
     /// height_m (.csv)
     #[arg(long, value_name = "CSV")]
     pub transmitters: Option<PathBuf>,
+    /// Where the fit runs: cuda needs method unn; auto takes a CUDA device where there is one
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub device: DeviceName,
     #[command(flatten)]
     pub run: RunArgs,
     #[command(flatten)]
     pub read: ReadArgs,
+}
+
+/// Where fits run.
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub enum DeviceName {
+    /// A CUDA device where there is one, else the processor
+    Auto,
+    /// The processor
+    Cpu,
+    /// The first CUDA device
+    Cuda,
 }

@@ -113,8 +113,12 @@ impl Adviser<'_> {
         let AdviseArgs { method, settings, run: RunArgs { emitters, seed, .. }, .. } = self.args;
         let context =
             Context { emitters: *emitters, seed: *seed, truth: self.truth, ..Context::default() };
-        let call =
-            MethodCall { label: method.clone(), name: method.clone(), settings: settings.clone() };
+        let call = MethodCall {
+            label: method.clone(),
+            name: method.clone(),
+            settings: settings.clone(),
+            engine: None,
+        };
         let (model, map, _) = timed_estimate(&call, readings, &context)?;
         self.seen(model, map)
     }

@@ -9,6 +9,7 @@ use portolan_io::told::model_report;
 use portolan_io::{ReadOptions, check_output, write_model};
 use serde_json::{Value, json};
 
+use super::device::give_engine;
 use super::{
     MethodCall, Seconds, check_apart, load_map, load_readings, load_transmitters, options_for,
     timed_fit,
@@ -49,7 +50,7 @@ pub fn fitted(
     output: &Path,
     check: impl FnOnce(&Registered, &Readings) -> Result<(), Failure>,
 ) -> Result<(Readings, Model, Seconds), Failure> {
-    let call = check_request(choice)?;
+    let mut call = check_request(choice)?;
     let mut files: Vec<&Path> = vec![&choice.readings];
     files.extend(choice.truth.as_deref());
     files.extend(choice.start.as_deref());
@@ -58,6 +59,7 @@ pub fn fitted(
     let options = options_for(&files, &choice.read.options())?;
     let readings = load_readings(&choice.readings, &options[0])?;
     check(method(&choice.method)?, &readings)?;
+    give_engine(choice.device, std::slice::from_mut(&mut call))?;
     let map = |path: &Option<PathBuf>, options: &ReadOptions| {
         path.as_ref().map(|path| load_map(path, options)).transpose()
     };
@@ -84,6 +86,7 @@ fn check_request(choice: &FitChoice) -> Result<MethodCall, Failure> {
         label: choice.method.clone(),
         name: choice.method.clone(),
         settings: choice.settings.clone(),
+        engine: None,
     };
     call.build()?;
     let others = |can: fn(&Registered) -> bool| -> String {

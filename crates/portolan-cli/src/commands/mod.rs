@@ -7,9 +7,12 @@ pub mod completions;
 pub mod convert;
 pub mod coverage;
 pub mod demo;
+mod device;
 pub mod estimate;
 pub mod explore;
 pub mod fit;
+#[cfg(feature = "cuda")]
+pub mod gpu_check;
 pub mod inspect;
 pub mod methods;
 mod picture;
@@ -24,10 +27,11 @@ pub mod study;
 pub mod validate;
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use portolan::estimate::{Method, Transmitter, build};
+use portolan::engine::Engine;
+use portolan::estimate::{Method, Transmitter, method};
 use portolan::{BandLabels, Context, Model, RadioMap, Readings};
 use portolan_io::{
     Format, ReadOptions, SurveyOptions, check_output, check_output_is_not_input, inspect, read_map,
@@ -139,6 +143,8 @@ struct MethodCall {
     label: String,
     name: String,
     settings: Vec<(String, String)>,
+    /// What runs the fits, where it is not the processor.
+    engine: Option<Arc<dyn Engine>>,
 }
 
 impl MethodCall {
@@ -153,13 +159,17 @@ impl MethodCall {
                 })
             })
             .collect::<Result<_, _>>()?;
-        let call = Self { label: text.to_string(), name, settings };
+        let call = Self { label: text.to_string(), name, settings, engine: None };
         call.build()?;
         Ok(call)
     }
 
     fn build(&self) -> Result<Box<dyn Method>, Failure> {
-        Ok(build(&self.name, self.settings.clone())?)
+        let (method, settings) = (method(&self.name)?, self.settings.clone());
+        Ok(match &self.engine {
+            Some(engine) => method.build_on(engine.clone(), settings)?,
+            None => method.build(settings)?,
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 //! ray-traced city, or over public surveys. One harness for every table of figures in the
 //! documentation.
 
+mod batches;
 mod places;
 mod real;
 
@@ -12,10 +13,11 @@ use portolan::quantiser::AUTHORS_EDGES;
 use portolan::score::{coverage_unmeasured, score};
 use portolan::sense::{Quantising, Sensing, SensorLayout, sense};
 use portolan::simulate::simulate;
-use portolan::{Context, Emitters, Grid, Model, RadioMap, Readings};
+use portolan::{Context, Emitters, Grid, Method, Model, RadioMap, Readings};
 use serde_json::{Value, json};
 
 use super::MethodCall;
+use super::device::give_engine;
 use super::score::check_offset;
 use crate::args::StudyArgs;
 use crate::failure::Failure;
@@ -38,7 +40,8 @@ pub fn run(args: &StudyArgs) -> Result<(), Failure> {
         return real::run(args);
     }
     real::check_options(args)?;
-    let calls = calls(args, METHODS)?;
+    let mut calls = calls(args, METHODS)?;
+    give_engine(args.device, &mut calls)?;
     match &args.survey {
         Some(survey) => places::run(args, survey, &calls),
         None => simulated(args, &calls),
@@ -116,18 +119,13 @@ fn gather(
         figures: vec![Vec::new(); calls.len()],
         misplaced: vec![Vec::new(); calls.len()],
     };
+    if calls.iter().any(|call| call.engine.is_some()) {
+        return batches::gather(args, calls, |seed| scene(args, grid, layout, &quantising, seed));
+    }
     let total = maps(args) as usize * calls.len();
     counted("study", |tell, go_on| {
         for seed in args.seed..args.seed + maps(args) {
-            let truth = simulate(&args.scene.scenario(grid, seed))?;
-            let sensing = Sensing {
-                layout: layout.clone(),
-                snr_db: args.flaws.snr_db,
-                gaps: args.flaws.gaps.unwrap_or(0.0),
-                quantising: quantising.clone(),
-                seed,
-            };
-            let readings = sense(&truth, &sensing)?;
+            let (truth, readings) = scene(args, grid, layout, &quantising, seed)?;
             for (i, call) in calls.iter().enumerate() {
                 if !go_on() {
                     return Err(Failure::Interrupted);
@@ -143,6 +141,41 @@ fn gather(
     })
 }
 
+/// A map and what its sensors read.
+fn scene(
+    args: &StudyArgs,
+    grid: Grid,
+    layout: &SensorLayout,
+    quantising: &Option<Quantising>,
+    seed: u64,
+) -> Result<(RadioMap, Readings), Failure> {
+    let truth = simulate(&args.scene.scenario(grid, seed))?;
+    let sensing = Sensing {
+        layout: layout.clone(),
+        snr_db: args.flaws.snr_db,
+        gaps: args.flaws.gaps.unwrap_or(0.0),
+        quantising: quantising.clone(),
+        seed,
+    };
+    let readings = sense(&truth, &sensing)?;
+    Ok((truth, readings))
+}
+
+/// The method of a call; the oracle also knows the law of the shadowing.
+fn method_of(args: &StudyArgs, call: &MethodCall) -> Result<Box<dyn Method>, Failure> {
+    let mut call = call.clone();
+    if call.name == "oracle" && call.settings.is_empty() {
+        call.settings.push(("decorrelation".into(), args.scene.decorrelation.to_string()));
+    }
+    call.build()
+}
+
+/// What methods are told about a map.
+fn context_of<'a>(args: &StudyArgs, truth: &'a RadioMap, seed: u64) -> Context<'a> {
+    let emitters = args.assumed.unwrap_or(Emitters::Count(args.scene.emitters));
+    Context { emitters, seed, truth: Some(truth), ..Context::default() }
+}
+
 /// One method on one map.
 fn one(
     args: &StudyArgs,
@@ -151,30 +184,34 @@ fn one(
     readings: &Readings,
     seed: u64,
 ) -> Result<(Figures, Vec<f64>), Failure> {
-    let mut call = call.clone();
-    // The oracle also knows the law of the shadowing.
-    if call.name == "oracle" && call.settings.is_empty() {
-        call.settings.push(("decorrelation".into(), args.scene.decorrelation.to_string()));
-    }
-    let emitters = args.assumed.unwrap_or(Emitters::Count(args.scene.emitters));
-    let context = Context { emitters, seed, truth: Some(truth), ..Context::default() };
     let silent = portolan::Progress::silent();
-    let method = call.build()?;
+    let method = method_of(args, call)?;
     let start = Instant::now();
-    let model = method.fit(readings, &context, &silent)?;
+    let model = method.fit(readings, &context_of(args, truth, seed), &silent)?;
     let map = model.map(truth.grid(), &silent)?;
     let seconds = start.elapsed().as_secs_f64();
-    let score = score(&map, truth, args.offset)?;
+    Ok((figures(args, truth, readings, &model, &map, seconds)?, misplaced(truth, &model)))
+}
+
+/// What a map is worth.
+fn figures(
+    args: &StudyArgs,
+    truth: &RadioMap,
+    readings: &Readings,
+    model: &Model,
+    map: &RadioMap,
+    seconds: f64,
+) -> Result<Figures, Failure> {
+    let score = score(map, truth, args.offset)?;
     let measured = readings.cells(truth.grid())?;
     let found = model.report().fitted("emitters");
-    let figures = Figures {
+    Ok(Figures {
         ssim: score.ssim.unwrap_or(f64::NAN),
         rmse_db: score.rmse_db,
-        coverage: coverage_unmeasured(&map, truth, score.offset, &measured).unwrap_or(f64::NAN),
+        coverage: coverage_unmeasured(map, truth, score.offset, &measured).unwrap_or(f64::NAN),
         seconds,
         counted: found.map_or(f64::NAN, |n| f64::from(u8::from(n as usize == args.scene.emitters))),
-    };
-    Ok((figures, misplaced(truth, &model)))
+    })
 }
 
 /// Distance from every true emitter to the one found with the most similar PSD, in metres.

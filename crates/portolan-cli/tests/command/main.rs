@@ -8,6 +8,7 @@ mod bound;
 mod coverage;
 mod damaged;
 mod demo;
+mod device;
 mod emitters;
 mod explore;
 mod formats;

@@ -65,6 +65,10 @@ pub use thin_plate::ThinPlate;
 pub use unn::{Lesson, StartFit, StartIterations, Unn, UnnStart};
 pub use validate::{Residuals, validate, without};
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+
 use crate::error::EstimateError;
 use crate::grid::Grid;
 use crate::map::RadioMap;
@@ -202,6 +206,41 @@ pub trait Method: Send + Sync {
         context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError>;
+
+    /// Fits many sets of readings, each as [`Method::fit`] would: a model or an error for each, in
+    /// their order. Methods with an [`engine`](crate::engine) give it all maps together; the others
+    /// share them out among threads.
+    ///
+    /// # Errors
+    /// If it was cancelled, or if an engine failed: then there are no results at all.
+    fn fit_many(
+        &self,
+        jobs: &[Job<'_>],
+        progress: &Progress<'_>,
+    ) -> Result<Vec<Result<Model, EstimateError>>, EstimateError> {
+        let done = AtomicUsize::new(0);
+        let quiet = progress.quiet();
+        jobs.par_iter()
+            .with_max_len(1)
+            .map(|job| {
+                let model = self.fit(job.readings, &job.context, &quiet);
+                progress.report(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len())?;
+                match model {
+                    Err(EstimateError::Cancelled) => Err(EstimateError::Cancelled),
+                    model => Ok(model),
+                }
+            })
+            .collect()
+    }
+}
+
+/// One of many fits: readings, and what the method is told about them.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// What was read.
+    pub readings: &'a Readings,
+    /// What the method is told beside its options.
+    pub context: Context<'a>,
 }
 
 #[cfg(test)]

@@ -8,15 +8,16 @@ mod recipe;
 pub(super) mod start;
 
 use ndarray::Axis;
+use rayon::prelude::*;
 
 use super::bands::Domain;
 use super::btd::{Btd, gridded_model};
 use super::emitters::{is_exact, number_of_emitters, shown, start_factors, unmix_readings};
-use super::{Context, Kriging, Method, ThinPlate};
+use super::{Context, Job, Kriging, Method, ThinPlate};
 use crate::decoder::{Decoder, Draw, Network};
 use crate::engine::{
-    Descended, Diverged, FitOptions, FitProblem, ImitationOptions, ImitationProblem, Outcomes,
-    Penalties, Targets, Unknowns,
+    Descended, Diverged, FitOptions, FitProblem, ImitationOptions, ImitationProblem, Penalties,
+    Targets, Unknowns,
 };
 use crate::error::{EstimateError, InputError};
 use crate::grid::Grid;
@@ -41,43 +42,277 @@ impl Method for Unn {
         context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
+        let starting = progress.part(0.0..0.7);
+        let prepared = [self.prepare(readings, context, &starting)?];
+        let start = self.learn(&prepared, &starting)?;
+        progress.fit_begins();
+        self.descend(&prepared, start, &progress.part(0.7..1.0))?.pop().expect("a model each")
+    }
+
+    /// All starts are made side by side on the processor; then the engine learns them together and
+    /// fits together.
+    fn fit_many(
+        &self,
+        jobs: &[Job<'_>],
+        progress: &Progress<'_>,
+    ) -> Result<Vec<Result<Model, EstimateError>>, EstimateError> {
+        let (quiet, starting) = (progress.quiet(), progress.part(0.0..0.7));
+        let prepare = |job: &Job<'_>| self.prepare(job.readings, &job.context, &quiet);
+        let made: Vec<_> = jobs.par_iter().with_max_len(1).map(prepare).collect();
+        let mut prepared = Vec::new();
+        let mut models: Vec<Option<Result<Model, EstimateError>>> = Vec::new();
+        for outcome in made {
+            match outcome {
+                Ok(one) => {
+                    prepared.push(one);
+                    models.push(None);
+                }
+                Err(EstimateError::Cancelled) => return Err(EstimateError::Cancelled),
+                Err(error) => models.push(Some(Err(error))),
+            }
+        }
+        let start = self.learn(&prepared, &starting)?;
+        progress.fit_begins();
+        let mut found = self.descend(&prepared, start, &progress.part(0.7..1.0))?.into_iter();
+        let filled = models.into_iter().map(|model| {
+            model.unwrap_or_else(|| found.next().expect("a model for each that was prepared"))
+        });
+        Ok(filled.collect())
+    }
+}
+
+/// A fit up to where the engine takes over.
+struct Prepared {
+    readings: Readings,
+    grid: Grid,
+    decoder: Decoder,
+    /// Where the sensors are.
+    cells: Vec<usize>,
+    offset: f64,
+    unit: f64,
+    exact: bool,
+    begin: Begin,
+}
+
+/// Where a fit begins.
+enum Begin {
+    /// As it is.
+    Ready(Unknowns),
+    /// With a network that first learns ln(S + a); the PSDs are known.
+    Slfs { targets: Vec<f32>, psd: Vec<f32>, from: Network },
+    /// With everything learning a map first: ln(x + a), or x itself.
+    Map { targets: Vec<f32>, from: Unknowns },
+}
+
+impl Prepared {
+    /// Engines take fits together that share all of this.
+    fn sort(&self) -> (usize, usize, usize, bool, bool) {
+        let levels = matches!(self.readings.values(), Values::Levels { .. });
+        let (rows, cols) = (self.grid.rows(), self.grid.cols());
+        (rows, cols, self.decoder.emitters(), levels, self.exact)
+    }
+}
+
+/// Calls `run` with the numbers of items that have the same key, and puts what it returns in order.
+fn together<K: Ord, T>(
+    keys: &[K],
+    mut run: impl FnMut(&[usize]) -> Result<Vec<T>, EstimateError>,
+) -> Result<Vec<T>, EstimateError> {
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_by_key(|&k| &keys[k]);
+    let mut found: Vec<Option<T>> = keys.iter().map(|_| None).collect();
+    for same in order.chunk_by(|&a, &b| keys[a] == keys[b]) {
+        for (&k, one) in same.iter().zip(run(same)?) {
+            found[k] = Some(one);
+        }
+    }
+    Ok(found.into_iter().map(|one| one.expect("one for each")).collect())
+}
+
+impl Unn {
+    fn prepare(
+        &self,
+        readings: &Readings,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<Prepared, EstimateError> {
         progress.check()?;
         let grid = context.grid_for(readings)?;
-        let readings = &readings.on_grid(grid)?;
+        let readings = readings.on_grid(grid)?;
         let power = readings.power_or_floor();
         let link = self.offset.map_or_else(|| readings.floored_link(), Link::new);
         // The sigmoid lies in (0, 1): the brightest reading becomes 1.
         let brightest = power.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
         let unit = if self.rescale { brightest } else { 1.0 };
         let offset = link.offset() / unit;
-        let scaled = power.mapv(|x| x / unit);
-        let emitters = number_of_emitters(readings, context)?;
+        let emitters = number_of_emitters(&readings, context)?;
         let decoder = Decoder::new(&self.shape, grid.rows(), grid.cols(), emitters)?;
-        let cells: Vec<usize> = readings.cells(grid)?.iter().map(|&c| grid.index(c)).collect();
-        let job = UnnJob { unn: self, grid, readings, context, decoder: &decoder, offset };
-        let start = job.start(unit, &progress.part(0.0..0.7))?;
-        progress.fit_begins();
-        let fitting = progress.part(0.7..1.0);
-        let (at, trace) = match readings.values() {
+        let cells = readings.cells(grid)?.iter().map(|&c| grid.index(c)).collect();
+        let job =
+            UnnJob { unn: self, grid, readings: &readings, context, decoder: &decoder, offset };
+        let begin = job.begin(unit, progress)?;
+        let exact = is_exact(&readings);
+        Ok(Prepared { grid, decoder, cells, offset, unit, exact, begin, readings })
+    }
+
+    /// What the engine makes of the starts.
+    fn learn(
+        &self,
+        prepared: &[Prepared],
+        progress: &Progress<'_>,
+    ) -> Result<Vec<Result<Unknowns, EstimateError>>, EstimateError> {
+        let lost = |_: Diverged| EstimateError::Numerical("the start of the fit diverged".into());
+        let start = &self.start_fit;
+        let kind = |one: &Prepared| match one.begin {
+            Begin::Ready(_) => 0,
+            Begin::Slfs { .. } => 1,
+            Begin::Map { .. } => 2,
+        };
+        let keys: Vec<_> = prepared.iter().map(|one| (kind(one), one.sort())).collect();
+        together(&keys, |same| {
+            let ones = same.iter().map(|&k| &prepared[k]);
+            let decoder = &prepared[same[0]].decoder;
+            let descent = |bands| start.descent(decoder, bands, prepared[same[0]].exact);
+            let bands = prepared[same[0]].readings.bands();
+            match keys[same[0]].0 {
+                0 => Ok(ones
+                    .map(|one| match &one.begin {
+                        Begin::Ready(at) => Ok(at.clone()),
+                        _ => unreachable!("sorted by kind"),
+                    })
+                    .collect()),
+                1 => {
+                    let parts: Vec<_> = ones
+                        .filter_map(|one| match &one.begin {
+                            Begin::Slfs { targets, psd, from } => {
+                                let (offset, start) = (one.offset as f32, from);
+                                Some((ImitationProblem { targets, offset, start }, psd))
+                            }
+                            _ => None,
+                        })
+                        .collect();
+                    let problems: Vec<_> = parts.iter().map(|(problem, _)| *problem).collect();
+                    let options =
+                        ImitationOptions { descent: descent(bands), rate: start.rate_network };
+                    let found = self.engine.imitate(decoder, &problems, &options, progress)?;
+                    let with_psd =
+                        |(found, (_, psd)): (Result<Descended<Network>, _>, &(_, &Vec<f32>))| {
+                            let Descended { at: network, .. } = found.map_err(lost)?;
+                            Ok(Unknowns { network, psd: (*psd).clone() })
+                        };
+                    Ok(found.into_iter().zip(&parts).map(with_psd).collect())
+                }
+                _ => {
+                    let cells: Vec<usize> = (0..prepared[same[0]].grid.cells()).collect();
+                    let problems: Vec<_> = ones
+                        .filter_map(|one| match &one.begin {
+                            Begin::Map { targets, from } => Some(FitProblem {
+                                cells: &cells,
+                                bands,
+                                targets: match start.lesson {
+                                    Lesson::LinearMap => Targets::Power(targets),
+                                    _ => Targets::LnPower(targets),
+                                },
+                                offset: one.offset as f32,
+                                start: from,
+                            }),
+                            _ => None,
+                        })
+                        .collect();
+                    let options = FitOptions {
+                        descent: descent(bands),
+                        rate_network: start.rate_network,
+                        rate_psd: start.rate_psd,
+                        penalties: Penalties { latent: 0.0, psd: 0.0, network: 0.0 },
+                    };
+                    let found = self.engine.fit(decoder, &problems, &options, progress)?;
+                    Ok(found.into_iter().map(|one| one.map(|d| d.at).map_err(lost)).collect())
+                }
+            }
+        })
+    }
+
+    /// The fits themselves, from starts, and the models they leave.
+    fn descend(
+        &self,
+        prepared: &[Prepared],
+        start: Vec<Result<Unknowns, EstimateError>>,
+        progress: &Progress<'_>,
+    ) -> Result<Vec<Result<Model, EstimateError>>, EstimateError> {
+        let told: Vec<TargetNumbers> = prepared.par_iter().map(TargetNumbers::of).collect();
+        let keys: Vec<_> = prepared.iter().map(|one| (one.sort(), one.readings.bands())).collect();
+        let found = together(&keys, |same| {
+            let able: Vec<usize> = same.iter().copied().filter(|&k| start[k].is_ok()).collect();
+            let problems: Vec<_> = able
+                .iter()
+                .filter_map(|&k| {
+                    let (one, start) = (&prepared[k], start[k].as_ref().ok()?);
+                    let (cells, offset) = (&one.cells[..], one.offset as f32);
+                    let (bands, targets) = (one.readings.bands(), told[k].targets());
+                    Some(FitProblem { cells, bands, targets, offset, start })
+                })
+                .collect();
+            let (decoder, levels) = (&prepared[same[0]].decoder, keys[same[0]].0.3);
+            let outcomes = match problems.is_empty() {
+                true => Vec::new(),
+                false => {
+                    self.engine.fit(decoder, &problems, &self.fit_options(levels), progress)?
+                }
+            };
+            let mut outcomes = outcomes.into_iter();
+            Ok(same
+                .iter()
+                .map(|&k| match &start[k] {
+                    Err(error) => Err(error.clone()),
+                    Ok(_) => outcomes.next().expect("an outcome for each problem").map_err(|d| {
+                        EstimateError::Numerical(format!("{d}: lower lr_network or lr_psd"))
+                    }),
+                })
+                .collect())
+        })?;
+        let drawn = |(one, found): (&Prepared, Result<Descended<Unknowns>, EstimateError>)| {
+            let Descended { at, trace } = found?;
+            let decoded = DecodedSlfs {
+                shape: self.shape,
+                bands: one.readings.bands(),
+                params: at.network.params,
+                latents: at.network.latents,
+                psd: at.psd,
+                unit: one.unit,
+            };
+            let model = gridded_model(&one.readings, one.grid, decoded)?;
+            Ok(model.with_report(Report::of_descent(trace)))
+        };
+        Ok(prepared.par_iter().zip(found).with_max_len(1).map(drawn).collect())
+    }
+}
+
+/// What the sensors of a fit read, as engines take it.
+enum TargetNumbers {
+    LnPower(Vec<f32>),
+    Levels(Vec<u8>, Probit),
+}
+
+impl TargetNumbers {
+    fn of(one: &Prepared) -> Self {
+        match one.readings.values() {
             Values::Power(_) => {
-                let targets: Vec<f32> = scaled.iter().map(|x| (x + offset).ln() as f32).collect();
-                job.fit(&cells, Targets::LnPower(&targets), &start, &fitting)?
+                let power = one.readings.power_or_floor();
+                let ln = |x: &f64| (x / one.unit + one.offset).ln() as f32;
+                TargetNumbers::LnPower(power.iter().map(ln).collect())
             }
             Values::Levels { levels, quantiser } => {
-                let probit = &Probit::shifted(quantiser, unit.ln());
-                let levels: Vec<u8> = levels.iter().copied().collect();
-                job.fit(&cells, Targets::Levels { levels: &levels, probit }, &start, &fitting)?
+                let probit = Probit::shifted(quantiser, one.unit.ln());
+                TargetNumbers::Levels(levels.iter().copied().collect(), probit)
             }
-        };
-        let decoded = DecodedSlfs {
-            shape: self.shape,
-            bands: readings.bands(),
-            params: at.network.params,
-            latents: at.network.latents,
-            psd: at.psd,
-            unit,
-        };
-        Ok(gridded_model(readings, grid, decoded)?.with_report(Report::of_descent(trace)))
+        }
+    }
+
+    fn targets(&self) -> Targets<'_> {
+        match self {
+            TargetNumbers::LnPower(values) => Targets::LnPower(values),
+            TargetNumbers::Levels(levels, probit) => Targets::Levels { levels, probit },
+        }
     }
 }
 
@@ -92,7 +327,7 @@ struct UnnJob<'a> {
 }
 
 impl UnnJob<'_> {
-    fn start(&self, unit: f64, progress: &Progress<'_>) -> Result<Unknowns, EstimateError> {
+    fn begin(&self, unit: f64, progress: &Progress<'_>) -> Result<Begin, EstimateError> {
         let mut rng = stream(self.context.seed, 0);
         let earlier = start_factors(self.readings, self.context)?;
         if earlier.is_some() && self.unn.start_insisted {
@@ -103,27 +338,37 @@ impl UnnJob<'_> {
         let mut draw = |by| random(self.decoder, bands, by, &mut rng);
         if earlier.is_none() && !self.unn.start.is_informed() {
             let uniform = self.unn.start == UnnStart::Uniform;
-            return Ok(draw(if uniform { Draw::Uniform } else { Draw::Xavier }));
+            return Ok(Begin::Ready(draw(if uniform { Draw::Uniform } else { Draw::Xavier })));
         }
         let whole_map = self.unn.start_fit.lesson != Lesson::Slfs;
         if earlier.is_none() && whole_map && self.unn.start == UnnStart::Interpolation {
             let map = plates().fit(self.readings, self.context, &progress.quiet())?;
             let map = map.map(self.grid, &progress.quiet())?;
             let dense = map.to_dense();
-            let map: Vec<f32> = dense.iter().map(|x| (x / unit) as f32).collect();
-            return self.learn_map(&map, draw(Draw::Xavier), progress);
+            let map = dense.iter().map(|x| (x / unit) as f32).collect();
+            return Ok(self.map_to_learn(map, draw(Draw::Xavier)));
         }
         let guess = match earlier {
             Some((grid, factors)) => self.earlier(grid, factors)?,
             None => self.guess(unit, progress)?,
         };
-        let mut at = draw(Draw::Xavier);
+        let at = draw(Draw::Xavier);
         if whole_map {
-            return self.learn_map(&guess.map(unit), at, progress);
+            return Ok(self.map_to_learn(guess.map(unit), at));
         }
-        at.network = self.imitate(&guess.slf, &at.network, progress)?;
-        at.psd = guess.psd.iter().map(|c| (c / unit) as f32).collect();
-        Ok(at)
+        let offset = self.offset as f32;
+        let targets = guess.slf.iter().map(|s| (s + offset).ln()).collect();
+        let psd = guess.psd.iter().map(|c| (c / unit) as f32).collect();
+        Ok(Begin::Slfs { targets, psd, from: at.network })
+    }
+
+    /// Network, latents and PSDs are to draw a map (cells x bands) together.
+    fn map_to_learn(&self, mut map: Vec<f32>, from: Unknowns) -> Begin {
+        if self.unn.start_fit.lesson != Lesson::LinearMap {
+            let offset = self.offset as f32;
+            map.iter_mut().for_each(|x| *x = (*x + offset).ln());
+        }
+        Begin::Map { targets: map, from }
     }
 
     /// SLFs and PSDs found by simpler means.
@@ -170,84 +415,10 @@ impl UnnJob<'_> {
             Guess::interpolated(self.readings, self.grid, &unmixed, method, offset, progress)?;
         Ok(guess.widened(asked))
     }
-
-    /// A network and latents that draw `slf` (emitters x cells).
-    fn imitate(
-        &self,
-        slf: &[f32],
-        from: &Network,
-        progress: &Progress<'_>,
-    ) -> Result<Network, EstimateError> {
-        let offset = self.offset as f32;
-        let targets: Vec<f32> = slf.iter().map(|s| (s + offset).ln()).collect();
-        let start = &self.unn.start_fit;
-        let descent = start.descent(self.decoder, self.readings.bands(), is_exact(self.readings));
-        let options = ImitationOptions { descent, rate: start.rate_network };
-        let problem = ImitationProblem { targets: &targets, offset, start: from };
-        let (decoder, engine) = (self.decoder, &self.unn.engine);
-        let outcomes = engine.imitate(decoder, &[problem], &options, progress);
-        let (network, _) = only(outcomes, |_| "the start of the fit diverged".into())?;
-        Ok(network)
-    }
-
-    /// Network, latents and PSDs that together draw a map (cells x bands).
-    fn learn_map(
-        &self,
-        map: &[f32],
-        from: Unknowns,
-        progress: &Progress<'_>,
-    ) -> Result<Unknowns, EstimateError> {
-        let offset = self.offset as f32;
-        let cells: Vec<usize> = (0..self.grid.cells()).collect();
-        let bands = self.readings.bands();
-        let logarithms: Vec<f32>;
-        let start = &self.unn.start_fit;
-        let targets = match start.lesson {
-            Lesson::LinearMap => Targets::Power(map),
-            _ => {
-                logarithms = map.iter().map(|x| (x + offset).ln()).collect();
-                Targets::LnPower(&logarithms)
-            }
-        };
-        let problem = FitProblem { cells: &cells, bands, targets, offset, start: &from };
-        let options = FitOptions {
-            descent: start.descent(self.decoder, bands, is_exact(self.readings)),
-            rate_network: start.rate_network,
-            rate_psd: start.rate_psd,
-            penalties: Penalties { latent: 0.0, psd: 0.0, network: 0.0 },
-        };
-        let outcomes = self.unn.engine.fit(self.decoder, &[problem], &options, progress);
-        let (found, _) = only(outcomes, |_| "the start of the fit diverged".into())?;
-        Ok(found)
-    }
-
-    fn fit(
-        &self,
-        cells: &[usize],
-        targets: Targets<'_>,
-        start: &Unknowns,
-        progress: &Progress<'_>,
-    ) -> Result<(Unknowns, Vec<f64>), EstimateError> {
-        let (bands, offset) = (self.readings.bands(), self.offset as f32);
-        let problem = FitProblem { cells, bands, targets, offset, start };
-        let options = self.unn.fit_options(matches!(targets, Targets::Levels { .. }));
-        let outcomes = self.unn.engine.fit(self.decoder, &[problem], &options, progress);
-        only(outcomes, |diverged| format!("{diverged}: lower lr_network or lr_psd"))
-    }
 }
 
 fn plates() -> ThinPlate {
     ThinPlate { domain: Domain::Linear, ..ThinPlate::default() }
-}
-
-/// The outcome of a batch of one, with its trace.
-fn only<T>(
-    outcomes: Outcomes<T>,
-    explain: impl Fn(Diverged) -> String,
-) -> Result<(T, Vec<f64>), EstimateError> {
-    let outcome = outcomes?.pop().expect("an outcome for each problem");
-    let Descended { at, trace } = outcome.map_err(|d| EstimateError::Numerical(explain(d)))?;
-    Ok((at, trace))
 }
 
 #[cfg(test)]

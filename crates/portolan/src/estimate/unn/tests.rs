@@ -195,3 +195,43 @@ fn options_of_the_start_that_do_not_belong_together_are_refused() {
         assert!(error.contains(named), "{error}");
     }
 }
+
+/// Maps of several sorts in one batch: each as if it were alone, one bad one by itself.
+#[test]
+fn many_fits_equal_single_ones() {
+    let [exact, levels] = [readings(false), readings(true)];
+    let recorder = Arc::new(Recorder::default());
+    let settings = || QUICK.map(|(k, v)| (k.to_string(), v.to_string()));
+    let many = method("unn").unwrap().build_on(recorder.clone(), settings()).unwrap();
+    let context = |seed, emitters| Context {
+        emitters: Emitters::Count(emitters),
+        seed,
+        ..Context::default()
+    };
+    let jobs = [
+        Job { readings: &exact, context: context(1, 2) },
+        Job { readings: &levels, context: context(2, 2) },
+        Job { readings: &exact, context: context(3, 500) },
+        Job { readings: &exact, context: context(4, 2) },
+        Job { readings: &exact, context: context(5, 3) },
+    ];
+    let models = many.fit_many(&jobs, &Progress::silent()).unwrap();
+    let calls = recorder.calls.lock().unwrap().clone();
+    assert!(calls.iter().any(|call| call.starts_with("imitate 2 of 24 x 20")), "{calls:?}");
+    assert!(calls.iter().any(|call| call.starts_with("fit 2 of 24 x 20")), "{calls:?}");
+    assert_eq!(calls.len(), 6, "{calls:?}");
+    let alone = method("unn").unwrap().build(settings()).unwrap();
+    for (k, (job, model)) in jobs.iter().zip(&models).enumerate() {
+        let single = alone.fit(job.readings, &job.context, &Progress::silent());
+        match (model, single) {
+            (Ok(model), Ok(single)) => {
+                assert_eq!(model.report().loss_trace, single.report().loss_trace, "{k}");
+            }
+            (Err(error), Err(single)) => assert_eq!((k, error), (2, &single)),
+            _ => panic!("{k}: one failed, the other did not"),
+        }
+    }
+    let never = |_: f64| false;
+    let cancelled = many.fit_many(&jobs, &Progress::new(&never));
+    assert_eq!(cancelled.err(), Some(EstimateError::Cancelled));
+}

@@ -435,3 +435,54 @@ fn descend(
         })
         .collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_packed_comes_back() {
+        let decoder = Decoder::new(&Shape::default(), 64, 64, 3).unwrap();
+        let numbers = |len: usize| (0..len).map(|k| k as f32 + 0.5).collect::<Vec<f32>>();
+        let network = Network { params: numbers(1080), latents: numbers(48) };
+        let (bands, psd) = (20, numbers(60));
+        let mut packed = Vec::new();
+        pack(&network, &psd, bands, &mut packed);
+        assert_eq!(packed.len(), result_len(3));
+        let found = unpack(&packed, decoder.parameters(), bands);
+        assert_eq!((found.network, found.psd), (network, psd));
+        // What pads is 0, so that norms and steps pass over it.
+        let zeros = packed.iter().filter(|value| **value == 0.0).count();
+        assert_eq!(zeros, PARAMS - 1080 + 3 * (BANDS - bands));
+    }
+
+    #[test]
+    fn every_cell_has_a_place_of_its_own() {
+        let mut places: Vec<i32> =
+            (0..SIDE * SIDE).map(|cell| plane_place(cell / SIDE, cell % SIDE)).collect();
+        // The first row stands for itself, in the interval that joins the borders.
+        assert_eq!(places[0], ((2 + 1) * 32 + 31) * 32 + 31);
+        places.sort_unstable();
+        assert!(places.iter().copied().eq(0..(SIDE * SIDE) as i32));
+    }
+
+    #[test]
+    fn other_decoders_are_left_to_the_layers() {
+        let fit = |shape: Shape, side: usize, emitters: usize, bands: usize| {
+            fits(&Decoder::new(&shape, side, side, emitters).unwrap(), bands)
+        };
+        let usual = Shape::default();
+        assert!(fit(usual, 64, 8, 64) && fit(usual, 49, 1, 1));
+        assert!(!fit(usual, 48, 4, 64) && !fit(usual, 65, 4, 64));
+        assert!(!fit(usual, 64, 9, 64) && !fit(usual, 64, 4, 65));
+        for shape in [
+            Shape { channels: 7, ..usual },
+            Shape { kernel: 5, ..usual },
+            Shape { keep: 1, ..usual },
+            Shape { padding: Padding::Zero, ..usual },
+            Shape { normalisation: Normalisation::None, ..usual },
+        ] {
+            assert!(!fit(shape, 64, 4, 64), "{shape:?}");
+        }
+    }
+}

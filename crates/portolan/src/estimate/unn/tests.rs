@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::engine::{CpuEngine, Engine, EngineError};
+use crate::engine::{CpuEngine, Engine, EngineError, Outcomes};
 use crate::estimate::{Emitters, method};
 use crate::fixture::{self, Estimate};
 use crate::sense::{Quantising, Sensing, SensorLayout, sense};

@@ -338,7 +338,7 @@ mod tests {
         let small = Shape { channels: 2, kernel: 2, blocks: 1, keep: 1, ..paper.shape };
         for (seed, case) in [
             Case { ending: Ending::Both { most: ITERATIONS }, ..paper },
-            Case { loss: Loss::Levels, emitters: 5, sensors: 60, ..paper },
+            Case { loss: Loss::Levels, emitters: 3, sensors: 60, ..paper },
             Case { loss: Loss::Imitation, grid: (49, 64), emitters: 1, ..paper },
             Case { emitters: 9, ..tiny },
             Case { shape: small, loss: Loss::Levels, ..tiny },

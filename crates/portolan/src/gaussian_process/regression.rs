@@ -170,7 +170,8 @@ impl<P: Point> Regression<P> {
         })
     }
 
-    pub fn predict(&self, at: &[P]) -> Kriged {
+    /// Correlations of the sensors with places, those x places.
+    fn cross(&self, at: &[P]) -> Mat<f64> {
         let mut cross = self.correlation.cross(&self.sites, at);
         if self.role == NuggetRole::Field {
             for (j, place) in at.iter().enumerate() {
@@ -181,9 +182,24 @@ impl<P: Point> Regression<P> {
                 }
             }
         }
-        let basis = self.frame.matrix(at);
+        cross
+    }
+
+    fn mean_from(&self, cross: &Mat<f64>, basis: &Mat<f64>) -> Mat<f64> {
         let mut mean = product(cross.transpose(), self.weights.as_ref());
         add_product(mean.as_mut(), basis.as_ref(), self.beta.as_ref(), 1.0);
+        mean
+    }
+
+    /// The means of `predict` alone, which cost far less.
+    pub fn mean(&self, at: &[P]) -> Mat<f64> {
+        self.mean_from(&self.cross(at), &self.frame.matrix(at))
+    }
+
+    pub fn predict(&self, at: &[P]) -> Kriged {
+        let mut cross = self.cross(at);
+        let basis = self.frame.matrix(at);
+        let mean = self.mean_from(&cross, &basis);
         self.cholesky.half_solve(cross.as_mut());
         // What the unknown trend adds: f* - F^T K^-1 k*.
         let mut lack = basis.transpose().to_owned();

@@ -41,6 +41,16 @@ pub(crate) trait Predictor: Send + Sync {
         progress: &Progress<'_>,
     ) -> Result<Prediction, EstimateError>;
 
+    /// The power of `predict` alone, where it costs less.
+    fn power(
+        &self,
+        at: &[Site],
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Array2<f64>, EstimateError> {
+        Ok(self.predict(at, bands, progress)?.power)
+    }
+
     /// SLFs and PSDs on a grid, where the fit is made of emitters and lives on that grid.
     fn factors(
         &self,
@@ -188,13 +198,20 @@ impl Model {
             return Err(InputError::Request(message).into());
         }
         let prediction = self.predictor.predict(at, bands, progress)?;
-        if prediction.power.iter().any(|x| !x.is_finite()) {
-            return Err(EstimateError::Numerical(
-                "the prediction overflowed: the readings span too wide a range for this method"
-                    .into(),
-            ));
-        }
+        check_finite(&prediction.power)?;
         Ok(prediction)
+    }
+
+    /// Power in every cell of a grid, cells x bands, without its spread: what costs most of `map`.
+    pub(crate) fn power_on(
+        &self,
+        grid: Grid,
+        progress: &Progress<'_>,
+    ) -> Result<Array2<f64>, EstimateError> {
+        let all: Vec<usize> = (0..self.bands).collect();
+        let power = self.predictor.power(&grid.sites(), &all, progress)?;
+        check_finite(&power)?;
+        Ok(power)
     }
 
     /// The map on a grid, factored where the model is made of emitters.
@@ -389,6 +406,15 @@ impl Model {
 
     pub(crate) fn with_grid(self, grid: Option<Grid>) -> Self {
         Self { grid, ..self }
+    }
+}
+
+fn check_finite(power: &Array2<f64>) -> Result<(), EstimateError> {
+    match power.iter().all(|x| x.is_finite()) {
+        true => Ok(()),
+        false => Err(EstimateError::Numerical(
+            "the prediction overflowed: the readings span too wide a range for this method".into(),
+        )),
     }
 }
 

@@ -249,19 +249,29 @@ impl KrigedBands {
         sills.collect()
     }
 
-    /// Prediction at places that share a neighbourhood.
-    fn near(
+    /// What a regression says at places that share a neighbourhood.
+    fn near<T>(
         &self,
         group: &Group,
         reach: &Reach,
         near: &Neighbourhood,
         at: &[Site],
-    ) -> Result<Kriged, EstimateError> {
+        say: impl Fn(&Regression<Site>, &[Site]) -> T,
+    ) -> Result<T, EstimateError> {
         let sites: Vec<Site> = near.places.iter().map(|&p| at[p]).collect();
         Ok(match &reach.how {
-            How::Whole { regression, .. } => regression.predict(&sites),
-            How::Local { .. } => self.regression(&group.part(&near.sensors))?.predict(&sites),
+            How::Whole { regression, .. } => say(regression, &sites),
+            How::Local { .. } => say(&self.regression(&group.part(&near.sensors))?, &sites),
         })
+    }
+
+    /// The places that are asked, cut into neighbourhoods of a group.
+    fn cuts(&self, group: usize, at: &[Site]) -> Vec<Neighbourhood> {
+        let cuts = match &self.groups[group].how {
+            How::Whole { index, .. } => index.neighbourhoods(at, LOCAL.0, LOCAL.1),
+            How::Local { index, count } => index.neighbourhoods(at, *count, COARSE),
+        };
+        cuts.into_iter().flat_map(|cut| cut.split(BLOCK)).collect()
     }
 
     pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
@@ -325,12 +335,7 @@ impl Predictor for KrigedBands {
                 continue;
             }
             let reach = &self.groups[g];
-            let cuts = match &reach.how {
-                How::Whole { index, .. } => index.neighbourhoods(at, LOCAL.0, LOCAL.1),
-                How::Local { index, count } => index.neighbourhoods(at, *count, COARSE),
-            };
-            let cuts: Vec<Neighbourhood> =
-                cuts.into_iter().flat_map(|cut| cut.split(BLOCK)).collect();
+            let cuts = self.cuts(g, at);
             let finished = AtomicUsize::new(0);
             let total = self.data.groups.len() * cuts.len();
             let known = self.corner_sills(group, reach, cuts.iter().map(|cut| cut.wide))?;
@@ -341,7 +346,7 @@ impl Predictor for KrigedBands {
                     .map(|cut| {
                         let n = 1 + finished.fetch_add(1, Ordering::Relaxed);
                         progress.report(g * cuts.len() + n, total)?;
-                        self.near(group, reach, cut, at)
+                        self.near(group, reach, cut, at, Regression::predict)
                     })
                     .collect::<Result<_, EstimateError>>()?;
                 for (cut, kriged) in batch.iter().zip(&kriged) {
@@ -367,6 +372,37 @@ impl Predictor for KrigedBands {
         let noise: Vec<f64> = bands.iter().map(|&band| noise[band]).collect();
         let hearing = self.recipe.hearing.as_ref();
         Ok(Prediction::with_spread(power, spread, &noise).with_hearing(hearing))
+    }
+
+    fn power(
+        &self,
+        at: &[Site],
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Array2<f64>, EstimateError> {
+        let mut power = Array2::zeros((at.len(), bands.len()));
+        let asked = self.data.asked(bands);
+        for (g, group) in self.data.groups.iter().enumerate() {
+            if asked[g].is_empty() {
+                continue;
+            }
+            let reach = &self.groups[g];
+            for batch in self.cuts(g, at).chunks(BATCH) {
+                progress.check()?;
+                let means: Vec<faer::Mat<f64>> = batch
+                    .par_iter()
+                    .map(|cut| self.near(group, reach, cut, at, Regression::mean))
+                    .collect::<Result<_, EstimateError>>()?;
+                for (cut, mean) in batch.iter().zip(&means) {
+                    for (i, &place) in cut.places.iter().enumerate() {
+                        for &(k, out) in &asked[g] {
+                            power[[place, out]] = self.data.power(mean[(i, k)]);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(power)
     }
 
     fn noise_db(&self) -> Option<Vec<f64>> {

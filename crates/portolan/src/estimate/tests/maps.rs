@@ -220,3 +220,17 @@ fn readings_that_were_not_heard_keep_the_map_down() {
         assert!(ask(&told) < -78.0, "{name}: {} dBm", ask(&told));
     }
 }
+
+#[test]
+fn power_alone_is_the_power_of_a_prediction() {
+    let truth = truth();
+    let grid = truth.grid();
+    let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(60), 2)).unwrap();
+    for neighbours in [None, Some(("neighbours".to_string(), "16".to_string()))] {
+        let kriging = build("kriging", neighbours).unwrap();
+        let model = kriging.fit(&readings, &Context::default(), &Progress::silent()).unwrap();
+        let alone = model.power_on(grid, &Progress::silent()).unwrap();
+        let whole = model.predict(&grid.sites(), &Progress::silent()).unwrap();
+        assert_eq!(alone, whole.power);
+    }
+}

@@ -380,7 +380,9 @@ impl UnnJob<'_> {
                 let found =
                     Btd::default().decompose(self.readings, self.grid, emitters, seed, &quiet)?;
                 let slf = found.slf();
-                Ok(Guess::new(self.grid, &found.c, |r| slf.index_axis(Axis(0), r).to_owned()))
+                Ok(Guess::new(self.grid, &found.c, |r| {
+                    slf.index_axis(Axis(0), r).iter().copied().collect()
+                }))
             }
             UnnStart::Interpolation => self.interpolated(|_| Box::new(plates()), unit, progress),
             _ => {
@@ -397,7 +399,9 @@ impl UnnJob<'_> {
             let message = "the map to start from has another grid than the fit: unn needs the same";
             return Err(InputError::Request(message.into()));
         }
-        Ok(Guess::new(self.grid, &factors.psd, |r| factors.slf.index_axis(Axis(0), r).to_owned()))
+        Ok(Guess::new(self.grid, &factors.psd, |r| {
+            factors.slf.index_axis(Axis(0), r).iter().copied().collect()
+        }))
     }
 
     /// Unmixes the readings and carries each emitter's SLF from the sensors to the grid.

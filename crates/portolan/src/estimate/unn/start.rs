@@ -1,6 +1,6 @@
 //! Where the fit begins: a random network, or one that imitates SLFs found by simpler means.
 
-use ndarray::Array2;
+use ndarray::{Array1, Array2};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -46,8 +46,8 @@ impl Guess {
             &Context::default(),
             &quiet,
         )?;
-        let map = model.map(grid, &quiet)?;
-        Ok(Self::new(grid, &unmixed.psd, |r| map.band(r)))
+        let power = model.power_on(grid, &quiet)?;
+        Ok(Self::new(grid, &unmixed.psd, |r| power.column(r).to_owned()))
     }
 
     /// Fills up to `emitters` with silent copies: they take nothing of what the decoder can draw.
@@ -78,7 +78,7 @@ impl Guess {
     }
 
     /// Scales each SLF to a peak just below 1 and its PSD inversely.
-    pub fn new(grid: Grid, psd: &Array2<f64>, slf: impl Fn(usize) -> Array2<f64>) -> Self {
+    pub fn new(grid: Grid, psd: &Array2<f64>, slf: impl Fn(usize) -> Array1<f64>) -> Self {
         let mut out =
             Self { slf: Vec::with_capacity(psd.nrows() * grid.cells()), psd: psd.clone() };
         for (r, mut spectrum) in out.psd.outer_iter_mut().enumerate() {

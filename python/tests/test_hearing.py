@@ -199,7 +199,7 @@ def test_candidates_have_their_weights() -> None:
     distance = np.linalg.norm(places[:, None] - masts[None], axis=-1)
     levels = -40 - 25 * np.log10(1 + distance) + rng.normal(0, 2, distance.shape)
     with pytest.warns(UserWarning, match="combined"):
-        model = portolan.fit(portolan.Readings(places, levels), "auto")
+        model = portolan.fit(portolan.Readings(places, levels), "auto", transmitters=masts)
     candidates = model.report["candidates"]
     weights = [weight for _, _, weight in candidates]
     assert sum(weights) == pytest.approx(1) and min(weights) >= 0

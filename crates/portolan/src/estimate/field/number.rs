@@ -258,7 +258,7 @@ fn told(readings: &Readings, context: &Context<'_>) -> bool {
     asked || readings.sensors() < FEWEST
 }
 
-/// The bands that enough sensors read to spare some of them; all where hardly any is.
+/// The bands that enough sensors read to spare some of them; all where many are not.
 fn well_read(readings: &Readings) -> Readings {
     let read = |entry: (usize, usize)| match readings.values() {
         Values::Power(power) => !power[entry].is_nan(),
@@ -266,10 +266,10 @@ fn well_read(readings: &Readings) -> Readings {
     };
     let sensors = |band: usize| (0..readings.sensors()).filter(|&n| read((n, band))).count();
     let bands: Vec<usize> = (0..readings.bands()).filter(|&b| sensors(b) >= READ_BY).collect();
-    match bands.len() {
-        0 | 1 => readings.clone(),
-        _ => readings.with_bands(&bands).unwrap_or_else(|_| readings.clone()),
-    }
+    // Where many are hardly read there is nothing to compare.
+    let most = bands.len() > 1 && bands.len() * 4 >= readings.bands() * 3;
+    let some = most.then(|| readings.with_bands(&bands).ok()).flatten();
+    some.unwrap_or_else(|| readings.clone())
 }
 
 /// At most so many of the sensors, evenly spread over their order.

@@ -5,6 +5,7 @@ pub(super) mod alone;
 pub(super) mod area;
 pub(super) mod draw;
 mod fit;
+mod guessed;
 pub(super) mod law;
 mod linearised;
 mod model;
@@ -28,9 +29,7 @@ use crate::model::{Model, ModelEmitter, power_shares};
 use crate::progress::Progress;
 use crate::readings::{Readings, Values};
 use crate::site::Site;
-use crate::unmix::{
-    UnmixOptions, Unmixed, count_exact, extended, filled, refine, solid_bands, unmix,
-};
+use crate::unmix::{UnmixOptions, Unmixed, count_exact, filled, refine, unmix};
 use area::Area;
 use draw::{EmitterField, EmitterKriging};
 use fit::{Emitter, FieldFit};
@@ -192,7 +191,7 @@ impl Field {
             .or((sensors > scale::TOGETHER).then_some(scale::NEIGHBOURS))
             .filter(|n| *n < sensors);
         if context.start.is_none()
-            && let Some(solid) = guessed_but(readings)
+            && let Some(solid) = guessed::all_but(readings)
         {
             return self.guessing(readings, &solid, emitters, context, neighbours, progress);
         }
@@ -235,37 +234,6 @@ impl Field {
             whole.condition(pseudo, places)?;
         }
         finish(readings, &whole, neighbours, rounds)
-    }
-
-    /// The model where bands besides the `solid` ones are read by too few sensors to be known.
-    fn guessing(
-        &self,
-        readings: &Readings,
-        solid: &[usize],
-        emitters: usize,
-        context: &Context<'_>,
-        neighbours: Option<usize>,
-        progress: &Progress<'_>,
-    ) -> Result<Model, EstimateError> {
-        let power = readings.power();
-        let part = readings.with_bands(solid)?;
-        let part_targets = Reported::new(&part);
-        let (fit, rounds) = self.run(&part, &part_targets, emitters, context, progress)?;
-        let slf = fit.logs.mapv(f64::exp);
-        let (psd, mut psd_variance) = extended(&fit.psd, solid, &slf, &power);
-        for (i, &band) in solid.iter().enumerate() {
-            psd_variance.column_mut(band).assign(&fit.psd_variance.column(i));
-        }
-        let targets = Reported::new(readings);
-        let fit = FieldFit { targets: &targets, psd, psd_variance, ..fit };
-        let mut model = finish(readings, &fit, neighbours, rounds)?;
-        let guessed = (0..readings.bands()).filter(|band| solid.binary_search(band).is_err());
-        let names: Vec<String> = guessed.map(|band| readings.labels().label(band)).collect();
-        model.report_mut().notes.push(format!(
-            "read by too few sensors to be known, taken to go on like the bands beside: {}",
-            names.join(", ")
-        ));
-        Ok(model)
     }
 
     fn run<'a>(
@@ -344,14 +312,6 @@ impl Field {
             emitters: Vec::new(),
         })
     }
-}
-
-/// Where readings without noise are too few in some bands to know them: the others.
-fn guessed_but(readings: &Readings) -> Option<Vec<usize>> {
-    let Values::Power(power) = readings.values() else { return None };
-    let solid = solid_bands(power);
-    let guessed = solid.len() < readings.bands() && readings.sensors() <= scale::FITTED;
-    (guessed && count_exact(power).is_some()).then_some(solid)
 }
 
 /// SLFs of a map at the sensors (sensors x emitters): between cells bilinear in dB.

@@ -15,8 +15,7 @@ const LARGEST_STEP: f64 = 1.5;
 
 /// Precision of ln c in a band whose two neighbours are known.
 pub(super) fn given_neighbours() -> f64 {
-    let memory = (-1.0 / REACH).exp();
-    (1.0 + memory * memory) / (SILL * (1.0 - memory * memory))
+    Autoregression::new(3).own[1]
 }
 
 /// Moves the PSDs (emitters x bands); returns the variance of their logarithms.

@@ -372,7 +372,7 @@ fn a_reading_left_out_is_missed_as_by_a_fit_without_it() {
     let mut optimism = Vec::new();
     for i in (0..left_out.len()).step_by(31) {
         let at = (i / 16, i % 16);
-        let mut power = readings.power().into_owned();
+        let mut power = readings.power();
         power[at] = f64::NAN;
         let without = readings.with_values(Values::Power(power)).unwrap();
         fit(&without, &mut |fit| {

@@ -259,6 +259,19 @@ class Readings:
         """Frequencies of the bands."""
         return self._native.freq_hz
 
+    @property
+    def devices(self) -> dict[str, tuple[float, float]]:
+        """Offset and standard error in dB of every device whose offset was taken out.
+
+        A file or table with a column ``device`` (or ``phone``) is brought to one level while it is
+        read: readings are what the survey's average reading would have been.
+        """
+        found = self._native.devices
+        if found is None:
+            return {}
+        names, offsets, errors, _ = found
+        return {name: (offset, error) for name, offset, error in zip(names, offsets, errors)}
+
     def __len__(self) -> int:
         return len(self._native.places)
 
@@ -290,11 +303,13 @@ class Readings:
             "quantiser": None if levels is None else levels[1:],
         }
         values = native.power if levels is None else levels[0]
-        return _remade, (native.places, values, parts, native.grid)
+        return _remade, (native.places, values, parts, native.grid, native.devices)
 
 
-def _remade(places: Floats, values: Any, parts: dict[str, Any], grid: Any) -> Readings:
-    native = _made(places, values, **parts)
+def _remade(
+    places: Floats, values: Any, parts: dict[str, Any], grid: Any, devices: Any = None
+) -> Readings:
+    native = _made(places, values, **parts).with_devices(devices)
     return Readings._of(native if grid is None else native.with_grid(grid))
 
 

@@ -2,7 +2,7 @@
 
 use numpy::PyReadonlyArray2;
 use portolan::advise::{Process, advise as advise_on};
-use portolan::estimate::{Residuals, Split, folds as dealt, without};
+use portolan::estimate::{Fold, Residuals, Split, folds as dealt};
 use portolan::{Region, Site};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -58,15 +58,14 @@ pub fn validate<'py>(
         for (i, fold) in folds.iter().enumerate() {
             let share = |i: usize| i as f64 / folds.len() as f64;
             let part = progress.part(share(i)..share(i + 1));
-            let Some(rest) = without(readings, fold) else { continue };
+            let Some(fold) = Fold::new(readings, fold, &known) else { continue };
             let start = std::time::Instant::now();
-            let model = request.fit(&rest, &known, &part)?;
+            let model = request.fit(&fold.rest, &fold.transmitters, &part)?;
             seconds[0] += start.elapsed().as_secs_f64();
             let start = std::time::Instant::now();
-            let sites: Vec<Site> = fold.iter().map(|&s| readings.sites()[s]).collect();
-            let found = model.predict(&sites, &part.quiet())?;
+            let found = model.predict(&fold.sites, &part.quiet())?;
             seconds[1] += start.elapsed().as_secs_f64();
-            residuals.add(readings, fold, &found);
+            residuals.add(readings, &fold, &found);
         }
         Ok((residuals, seconds))
     })?;

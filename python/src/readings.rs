@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use portolan::quantiser::Quantiser;
-use portolan::{BandLabels, Readings, Values};
+use portolan::{BandLabels, Devices, Readings, Values};
 use portolan_io::{
     BandBy, Clock, ColumnNames, Format, ReadOptions, Silence, SurveyOptions, WriteOptions,
     write_readings,
@@ -14,6 +14,8 @@ use pyo3::prelude::*;
 
 use crate::model::{GridParts, grid, grid_parts};
 use crate::{arrays, earth, errors};
+
+type DeviceParts = (Vec<String>, Vec<f64>, Vec<f64>, f64);
 
 /// What sensors read, checked.
 #[pyclass(frozen, name = "NativeReadings", module = "portolan._native")]
@@ -226,6 +228,21 @@ impl NativeReadings {
     #[getter]
     fn crs(&self) -> Option<String> {
         self.inner.crs().map(|crs| crs.to_string())
+    }
+
+    /// Devices whose offsets were taken out: names, offsets, standard errors, and how far devices
+    /// like these differ.
+    #[getter]
+    fn devices(&self) -> Option<DeviceParts> {
+        let Devices { names, offset_db, se_db, spread_db, .. } = self.inner.devices()?.clone();
+        Some((names, offset_db, se_db, spread_db))
+    }
+
+    fn with_devices(&self, devices: Option<DeviceParts>) -> PyResult<Self> {
+        let known =
+            devices.map(|(names, offset, se, spread)| Devices::known(names, offset, se, spread));
+        let known = known.transpose().map_err(errors::input)?;
+        Ok(Self { inner: self.inner.clone().with_devices(known) })
     }
 
     fn with_crs(&self, crs: Option<&str>) -> PyResult<Self> {

@@ -119,3 +119,19 @@ def test_sweeps_and_degrees() -> None:
     np.testing.assert_allclose(again.places, readings.places, atol=1e-3)
     with pytest.raises(ValueError, match="track"):
         portolan.Readings.read(RECIPES / "rtl_power.csv")
+
+
+def test_devices_are_brought_to_one_level() -> None:
+    rng = np.random.default_rng(0)
+    at = rng.uniform(0, 20, (90, 2))
+    phone = np.arange(90) % 3
+    offset = np.array([-4.0, 0.0, 4.0])
+    db = -60 - at[:, :1] + rng.normal(0, 1, (90, 2)) + offset[phone, None]
+    frame = pandas.DataFrame({"x_m": at[:, 0], "y_m": at[:, 1], "phone": phone, "dbm_1GHz": db[:, 0], "dbm_2GHz": db[:, 1]})
+    with pytest.warns(UserWarning, match="3 devices differ"):
+        readings = portolan.read_table(frame)
+    found = readings.devices
+    for name, truth in zip("012", offset):
+        assert abs(found[name][0] - truth) < max(0.7, 3 * found[name][1])
+    assert pickle.loads(pickle.dumps(readings)).devices == found
+    assert portolan.read_table(frame, columns="device=none").devices == {}

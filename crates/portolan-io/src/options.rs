@@ -171,6 +171,8 @@ pub struct ColumnNames {
     pub col: Option<String>,
     /// When it was read.
     pub time: Option<String>,
+    /// What it was read with; `none` where that does not matter.
+    pub device: Option<String>,
     /// The level, in a table with a line per band.
     pub value: Option<String>,
     /// What tells the bands apart, in such a table.
@@ -199,7 +201,7 @@ impl ColumnNames {
             let wrong = || {
                 format!(
                     "'{pair}': expected WHAT=NAME, WHAT being x, y, lat, lon, row, col, time, \
-                     value, band, freq, channel or bands"
+                     device, value, band, freq, channel or bands"
                 )
             };
             let (what, name) = pair.split_once('=').ok_or_else(wrong)?;
@@ -211,6 +213,7 @@ impl ColumnNames {
                 "row" => &mut names.row,
                 "col" => &mut names.col,
                 "time" => &mut names.time,
+                "device" => &mut names.device,
                 "value" => &mut names.value,
                 "band" => &mut names.band,
                 "freq" => &mut names.freq,

@@ -3,13 +3,13 @@
 use std::io::Write;
 use std::path::Path;
 
-use portolan::{BandLabels, Crs, Prediction, Scale, Site};
+use portolan::{BandLabels, Crs, Devices, Prediction, Scale, Site};
 
 use crate::error::{Check, Problem, Result};
 use crate::options::Unit;
 use crate::output::write_file;
 use crate::source::Source;
-use crate::table::columns::{Position, position};
+use crate::table::columns::{Position, device, position};
 use crate::table::lines::Lines;
 use crate::table::positions::{place, project};
 
@@ -22,6 +22,17 @@ pub struct PlaceTable {
     pub lines: Vec<Vec<String>>,
     /// The place of every line.
     pub sites: Vec<Site>,
+}
+
+impl PlaceTable {
+    /// The device of every line among those that a model knows; of none where the table has no
+    /// column of devices or a name is not among them.
+    pub fn devices(&self, known: &Devices) -> Vec<Option<usize>> {
+        let header: Vec<&str> = self.header.iter().map(String::as_str).collect();
+        let column = device(&header);
+        let known = |line: &Vec<String>| known.position(line.get(column?)?.trim());
+        self.lines.iter().map(known).collect()
+    }
 }
 
 /// Reads a table with the columns x_m and y_m, or lat and lon where the coordinate system of the

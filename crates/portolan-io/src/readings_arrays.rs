@@ -2,7 +2,7 @@
 
 use ndarray::{Array2, Axis};
 use portolan::quantiser::MISSING_LEVEL;
-use portolan::{Grid, Quantiser, Readings, Scale, Site, Values};
+use portolan::{Devices, Grid, Quantiser, Readings, Scale, Site, Values};
 
 use crate::error::{Check, Problem, shown};
 use crate::options::{ReadOptions, Unit};
@@ -57,7 +57,24 @@ pub(crate) fn read(
     let labels = labels(store, bands)?;
     let crs = crs(store, options)?;
     let readings = readings.with_grid(grid)?.with_labels(labels)?.with_crs(crs);
+    let readings = readings.with_devices(devices(store)?);
     attach(readings, store, merged == 0, (sensors, bands))
+}
+
+/// The devices whose offsets were taken out of the readings.
+fn devices(store: &mut dyn Store) -> Check<Option<Devices>> {
+    let Some(names) = store.find_text("devices")? else { return Ok(None) };
+    let mut numbers = |name: &'static str| -> Check<Vec<f64>> {
+        let array = store.find(name)?;
+        let missing = || Problem::new(format!("array 'devices' needs '{name}' beside it"));
+        vector(name, array.ok_or_else(missing)?)
+    };
+    let (offset, se) = (numbers("device_offset_db")?, numbers("device_se_db")?);
+    let spread = numbers("device_spread_db")?;
+    let &[spread] = &spread[..] else {
+        return Err(Problem::new("array 'device_spread_db' is not one number"));
+    };
+    Ok(Some(Devices::known(names, offset, se, spread)?))
 }
 
 /// What is known about single entries; sensors that were merged have lost it.
@@ -274,6 +291,12 @@ pub(crate) fn arrays(readings: &Readings) -> Vec<NamedArray<'_>> {
     }
     if let Some(time) = readings.time_s() {
         arrays.push(NamedArray::vector("time_s", time));
+    }
+    if let Some(devices) = readings.devices() {
+        arrays.push(NamedArray::texts("devices", &devices.names));
+        arrays.push(NamedArray::vector("device_offset_db", &devices.offset_db));
+        arrays.push(NamedArray::vector("device_se_db", &devices.se_db));
+        arrays.push(NamedArray::scalar("device_spread_db", devices.spread_db));
     }
     if let Some(silent) = readings.not_heard() {
         arrays.push(NamedArray::truth("not_heard", silent.entries.view().into_dyn().into()));

@@ -42,8 +42,15 @@ pub fn model_report(model: &Model, method: &str) -> Value {
         .iter()
         .map(|c| json!({ "method": c.method, "rmse_db": c.rmse_db, "weight": c.weight }))
         .collect();
+    let devices: Vec<Value> = model
+        .devices()
+        .into_iter()
+        .flat_map(|d| d.names.iter().zip(d.offset_db.iter().zip(&d.se_db)))
+        .map(|(name, (offset, se))| json!({ "name": name, "offset_db": offset, "se_db": se }))
+        .collect();
     json!({
         "method": method,
+        "devices": devices,
         "chosen": report.chosen.as_deref().unwrap_or(method),
         "candidates": candidates,
         "iterations": report.iterations,

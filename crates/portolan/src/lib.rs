@@ -50,6 +50,7 @@ pub mod coverage;
 pub mod crs;
 pub mod decoder;
 pub mod descent;
+pub mod devices;
 pub mod engine;
 pub mod error;
 pub mod estimate;
@@ -79,6 +80,7 @@ pub mod site;
 pub mod unmix;
 
 pub use crs::Crs;
+pub use devices::{DeviceReading, Devices};
 pub use error::{EstimateError, InputError};
 pub use estimate::{Context, Emitters, Method};
 pub use findings::{EmitterFinding, Exponent, Occupancy};

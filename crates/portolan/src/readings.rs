@@ -8,6 +8,7 @@ mod repeats;
 use ndarray::{Array2, Axis};
 
 use crate::crs::Crs;
+use crate::devices::Devices;
 use crate::error::InputError;
 use crate::grid::{Cell, Grid, default_grid};
 use crate::labels::BandLabels;
@@ -78,6 +79,7 @@ pub struct Readings {
     repeats: Option<Array2<f64>>,
     noise_db: Option<Array2<f64>>,
     time_s: Option<Vec<f64>>,
+    devices: Option<Devices>,
 }
 
 /// Entries that are only known to lie below a floor.
@@ -158,6 +160,7 @@ impl Readings {
             repeats: None,
             noise_db: None,
             time_s: None,
+            devices: None,
         })
     }
 
@@ -224,6 +227,11 @@ impl Readings {
     /// When each sensor was read, where known.
     pub fn time_s(&self) -> Option<&[f64]> {
         self.time_s.as_deref()
+    }
+
+    /// The devices whose offsets were taken out of the readings.
+    pub fn devices(&self) -> Option<&Devices> {
+        self.devices.as_ref()
     }
 
     /// Linear power, sensors x bands, NaN = missing or not heard; levels are decoded to the middle
@@ -326,6 +334,7 @@ impl Readings {
             repeats: self.repeats.as_ref().map(pick),
             noise_db: self.noise_db.as_ref().map(pick),
             time_s: self.time_s.as_ref().map(|t| sensors.iter().map(|&s| t[s]).collect()),
+            devices: self.devices.clone(),
             ..part
         })
     }
@@ -352,6 +361,7 @@ impl Readings {
             repeats: self.repeats.as_ref().map(pick),
             noise_db: self.noise_db.as_ref().map(pick),
             time_s: self.time_s.clone(),
+            devices: self.devices.clone(),
             ..part
         })
     }
@@ -359,7 +369,8 @@ impl Readings {
     /// The same sensors and bands with other values and nothing known of their noise.
     pub(crate) fn with_values(&self, values: Values) -> Result<Self, InputError> {
         let fresh = Self::checked(self.sites.clone(), values, self.scale)?;
-        Ok(Self { crs: self.crs, labels: self.labels.clone(), grid: self.grid, ..fresh })
+        let (labels, devices) = (self.labels.clone(), self.devices.clone());
+        Ok(Self { crs: self.crs, labels, grid: self.grid, devices, ..fresh })
     }
 }
 

@@ -90,7 +90,7 @@ pub struct ReadArgs {
 #[command(next_help_heading = "Surveys")]
 pub struct SurveyArgs {
     /// Which column is what: x=NAME,y=NAME (or lat, lon), value=NAME,band=NAME (or freq, channel),
-    /// time=NAME, bands=PREFIX* for a column per band
+    /// time=NAME, device=NAME (or none), bands=PREFIX* for a column per band
     #[arg(long, value_name = "WHAT=NAME,..", value_parser = ColumnNames::parse)]
     pub columns: Option<ColumnNames>,
     /// What tells bands apart in a table with a line per frame: bssid, ssid, freq or channel

@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
+use portolan::{Devices, Prediction};
 use portolan_io::drawn::{GridWish, MapRequest, MapSize, Needs, check_map, draw_map};
 use portolan_io::gis::Mask;
-use portolan_io::{check_output, read_model, read_places, write_predictions};
+use portolan_io::{PlaceTable, check_output, read_model, read_places, write_predictions};
 use serde_json::json;
 
 use super::{check_apart, check_target, named_bands};
@@ -42,9 +43,13 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
                 model.predict_bands(&places.sites, &bands, progress)
             })?;
             check_interrupt()?;
+            let (found, notes) = match model.devices() {
+                Some(devices) => read_by(found, devices, &places),
+                None => (found, Vec::new()),
+            };
             let about = (model.labels(), &bands[..], model.scale());
             write_predictions(&args.output, &places, &found, about, args.force)?;
-            (format!("{} places", places.sites.len()), Vec::new())
+            (format!("{} places", places.sites.len()), notes)
         }
         None => {
             let wish = GridWish {
@@ -75,4 +80,17 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     }
     say(&format!("{}: {asked}, {} band(s) in {seconds:.2} s", args.output.display(), bands.len()));
     Ok(())
+}
+
+/// What the devices that the places name would read there.
+fn read_by(found: Prediction, devices: &Devices, places: &PlaceTable) -> (Prediction, Vec<String>) {
+    let of = places.devices(devices);
+    let unknown = of.iter().filter(|device| device.is_none()).count();
+    let spread = devices.spread_db;
+    let note = format!(
+        "{unknown} of {} places name no device of the survey: predicted for its average reading, \
+         and a reading may be {spread:.1} dB off with its device",
+        of.len()
+    );
+    (found.read_by(devices, &of), (unknown > 0).then_some(note).into_iter().collect())
 }

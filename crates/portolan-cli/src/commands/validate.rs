@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use portolan::estimate::{Residuals, Split, folds, method, methods, without};
+use portolan::estimate::{Fold, Residuals, Split, folds, method, methods};
 use portolan::{Context, Readings};
 use portolan_io::picture::residuals_figure;
 use portolan_io::told::residuals_json;
@@ -106,15 +106,15 @@ fn judge(
         for (i, fold) in dealt.iter().enumerate() {
             let share = |i: usize| i as f64 / dealt.len() as f64;
             let part = progress.part(share(i)..share(i + 1));
-            let Some(rest) = without(readings, fold) else { continue };
+            let Some(fold) = Fold::new(readings, fold, context.transmitters) else { continue };
+            let context = Context { transmitters: &fold.transmitters, ..*context };
             let start = Instant::now();
-            let model = method.fit(&rest, context, &part)?;
+            let model = method.fit(&fold.rest, &context, &part)?;
             row.fit_seconds += start.elapsed().as_secs_f64();
             let start = Instant::now();
-            let sites: Vec<_> = fold.iter().map(|&s| readings.sites()[s]).collect();
-            let found = model.predict(&sites, &part.quiet())?;
+            let found = model.predict(&fold.sites, &part.quiet())?;
             row.predict_seconds += start.elapsed().as_secs_f64();
-            row.residuals.add(readings, fold, &found);
+            row.residuals.add(readings, &fold, &found);
         }
         Ok::<(), portolan::EstimateError>(())
     });

@@ -3,6 +3,7 @@
 //! readings.
 
 mod clock;
+mod devices;
 mod points;
 mod sightings;
 mod sweep;
@@ -10,6 +11,7 @@ mod track;
 
 pub use clock::Clock;
 pub(crate) use clock::time_of;
+pub(crate) use devices::DeviceNames;
 pub(crate) use points::{is_geojson, table_of_points};
 pub(crate) use sightings::{BandKind, MOST_ENTRIES, Sighting, Sightings, bits, channel_hz, gather};
 pub(crate) use sweep::{is_sweep, read_sweeps};

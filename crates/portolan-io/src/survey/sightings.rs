@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use ndarray::Array2;
-use portolan::{BandLabels, Scale, Site};
+use portolan::{BandLabels, DeviceReading, Devices, Scale, Site};
 
+use super::devices::DeviceNames;
 use crate::error::{Check, Problem};
 use crate::memory;
 use crate::options::{ReadOptions, Silence};
@@ -37,6 +38,8 @@ pub(crate) struct Sighting {
     pub silent: bool,
     /// Seconds; NaN where unknown.
     pub time_s: f64,
+    /// What it was read with, where known.
+    pub device: Option<u32>,
 }
 
 #[derive(Clone, Copy)]
@@ -45,6 +48,7 @@ struct Entry {
     band: u32,
     power: f64,
     silent: bool,
+    device: Option<u32>,
 }
 
 /// Sightings, by place and band.
@@ -59,6 +63,7 @@ pub(crate) struct Sightings {
     /// Sum and number of the times at each place.
     times: Vec<(f64, u32)>,
     entries: Vec<Entry>,
+    pub devices: DeviceNames,
 }
 
 impl Sightings {
@@ -72,6 +77,7 @@ impl Sightings {
             sites: Vec::new(),
             times: Vec::new(),
             entries: Vec::new(),
+            devices: DeviceNames::default(),
         }
     }
 
@@ -104,7 +110,7 @@ impl Sightings {
     }
 
     pub fn add(&mut self, site: Site, sighting: Sighting) {
-        let Sighting { band, power, silent, time_s } = sighting;
+        let Sighting { band, power, silent, time_s, device } = sighting;
         let place = *self.places.entry(bits(site)).or_insert_with(|| {
             self.sites.push(site);
             self.times.push((0.0, 0));
@@ -115,7 +121,7 @@ impl Sightings {
             *sum += time_s;
             *count += 1;
         }
-        self.entries.push(Entry { place, band, power, silent });
+        self.entries.push(Entry { place, band, power, silent, device });
     }
 
     pub fn is_empty(&self) -> bool {
@@ -150,6 +156,7 @@ impl Sightings {
             gather(sites, size)?;
         }
         self.merge_places(sites);
+        let devices = self.level(sites, warnings)?;
         let lines = self.entries.len();
         // Sorting is stable: repeats stay in the order of the file.
         self.entries.sort_by_key(|e| (e.place, e.band));
@@ -188,7 +195,23 @@ impl Sightings {
             self.times.iter().map(|(sum, n)| sum / f64::from(*n)).map(plain_nan).collect()
         });
         let count = (repeated > 0).then_some(count);
-        Ok((Entries { power, count, silent, spread: None, time_s }, labels))
+        Ok((Entries { power, count, silent, spread: None, time_s, devices }, labels))
+    }
+
+    /// Takes the offsets of the devices out of the levels.
+    fn level(&mut self, sites: &[Site], warnings: &mut Vec<String>) -> Check<Option<Devices>> {
+        let read = self.entries.iter().filter(|e| e.power > 0.0).filter_map(|e| {
+            let (site, band, device) = (sites[e.place as usize], e.band as usize, e.device?);
+            Some(DeviceReading { site, band, device: device as usize, power: e.power })
+        });
+        let found = std::mem::take(&mut self.devices).found(&Vec::from_iter(read), warnings)?;
+        if let Some(devices) = &found {
+            for entry in &mut self.entries {
+                let factor = entry.device.map_or(1.0, |device| devices.factor(device as usize));
+                entry.power *= factor;
+            }
+        }
+        Ok(found)
     }
 
     /// One index for every place that differs.

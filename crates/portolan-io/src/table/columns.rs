@@ -63,6 +63,8 @@ pub(crate) struct LongColumns {
 pub(crate) struct TableLayout {
     pub position: Position,
     pub time: Option<usize>,
+    /// What the reading was taken with.
+    pub device: Option<usize>,
     pub shape: TableShape,
     /// Columns that are not used.
     pub unused: Vec<usize>,
@@ -86,6 +88,9 @@ pub(crate) struct Told<'a> {
     pub lenient: bool,
 }
 
+/// What `--columns device=` says where devices shall not be told apart.
+const NO_DEVICE: &str = "none";
+
 /// How the columns begin that hold the spread of a map's bands.
 const SPREAD: &str = "spread_db_";
 const READING_SPREAD: &str = "reading_spread_db_";
@@ -105,14 +110,20 @@ pub(crate) fn layout(
     {
         return Err(header.wrong(column, "a second column of that name"));
     }
-    let time = roles.get(Role::Time);
+    let (time, device) = (roles.get(Role::Time), roles.get(Role::Device));
     if let Some(columns) = header.long(&roles)? {
         let used = |c: &usize| roles.0.iter().any(|(_, column)| column == c);
         let unused = (0..header.names.len()).filter(|c| !used(c)).collect();
-        return Ok(TableLayout { position, time, shape: TableShape::Long(columns), unused });
+        return Ok(TableLayout {
+            position,
+            time,
+            device,
+            shape: TableShape::Long(columns),
+            unused,
+        });
     }
     let (bands, unused) = header.wide(&roles, warnings)?;
-    Ok(TableLayout { position, time, shape: TableShape::Wide(bands), unused })
+    Ok(TableLayout { position, time, device, shape: TableShape::Wide(bands), unused })
 }
 
 /// Which column has which role.
@@ -174,9 +185,11 @@ impl Header<'_> {
                 (Role::Frequency, &told.freq),
                 (Role::Channel, &told.channel),
                 (Role::Value, &told.value),
+                (Role::Device, &told.device),
             ];
             for (role, name) in given {
-                if let Some(name) = name {
+                let none = |name: &&String| role != Role::Device || *name != NO_DEVICE;
+                if let Some(name) = name.as_ref().filter(none) {
                     named(role, name)?;
                 }
             }
@@ -217,6 +230,7 @@ impl Header<'_> {
             Role::Channel => told.channel.is_some() || told.bands.is_some(),
             Role::Frequency => told.freq.is_some() || told.bands.is_some(),
             Role::Time => told.time.is_some(),
+            Role::Device => told.device.is_some(),
         }
     }
 
@@ -298,6 +312,8 @@ impl Header<'_> {
         let (mut bands, mut unused) = (Vec::with_capacity(rest.len()), Vec::new());
         for column in rest {
             match told {
+                // Columns of devices that shall not be told apart.
+                _ if Role::of(&names[column]) == Some(Role::Device) => unused.push(column),
                 Some(pattern) if !matches(&names[column], &pattern.to_ascii_lowercase()) => {
                     unused.push(column);
                 }
@@ -400,6 +416,11 @@ pub(crate) fn position(header: &[&str]) -> Check<Position> {
 /// The column of times of any table.
 pub(crate) fn time(header: &[&str]) -> Option<usize> {
     header.iter().position(|name| Role::of(&name.trim().to_ascii_lowercase()) == Some(Role::Time))
+}
+
+/// The column of devices of any table.
+pub(crate) fn device(header: &[&str]) -> Option<usize> {
+    header.iter().position(|name| Role::of(&name.trim().to_ascii_lowercase()) == Some(Role::Device))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ const MOST_MHZ: f64 = 1e5;
 pub(super) struct Long<'a> {
     pub columns: &'a LongColumns,
     pub time: Option<usize>,
+    pub device: Option<usize>,
     pub scale: Scale,
     /// A level of zero is unknown.
     pub wigle: bool,
@@ -95,7 +96,9 @@ impl Long<'_> {
                 }
                 None => f64::NAN,
             };
-            sightings.add(site, Sighting { band, power, silent, time_s });
+            let device = self.device.and_then(|column| line.record.get(column));
+            let device = device.and_then(|name| sightings.devices.number(name));
+            sightings.add(site, Sighting { band, power, silent, time_s, device });
         }
         for (count, what) in [
             (lost.place, "without a position"),

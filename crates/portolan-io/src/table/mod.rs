@@ -9,7 +9,7 @@ mod wide;
 pub(crate) mod write;
 
 use ndarray::{Array2, Array3};
-use portolan::{BandLabels, Cell, Crs, Grid, RadioMap, Readings, Scale, Values};
+use portolan::{BandLabels, Cell, Crs, Devices, Grid, RadioMap, Readings, Scale, Values};
 
 use crate::error::{Check, Problem, quoted, shown};
 use crate::options::{ReadOptions, Silence, Unit};
@@ -68,6 +68,8 @@ pub(crate) struct Entries {
     pub spread: Option<Array2<f64>>,
     /// When each sensor was read, in seconds.
     pub time_s: Option<Vec<f64>>,
+    /// Devices whose offsets were taken out.
+    pub devices: Option<Devices>,
 }
 
 impl Table {
@@ -109,17 +111,19 @@ impl Table {
         let (settled, entries, labels) = match &layout.shape {
             TableShape::Wide(bands) => {
                 wide_only(options)?;
-                let time = layout.time;
-                let (sites, entries, labels) =
-                    wide::read(&mut lines, &mut positions, (bands, time), options, warnings)?;
+                let columns = (&bands[..], layout.time, layout.device);
+                let (sites, mut entries, labels, devices) =
+                    wide::read(&mut lines, &mut positions, columns, options, warnings)?;
                 let mut settled = positions.settle(sites, warnings)?;
                 if let Some(size) = options.survey.gather_m {
                     gather(&mut settled.sites, size)?;
                 }
+                entries.devices = devices.level(&settled.sites, &mut entries.power, warnings)?;
                 (settled, entries, labels)
             }
             TableShape::Long(columns) => {
-                let long = long::Long { columns, time: layout.time, scale, wigle };
+                let long =
+                    long::Long { columns, time: layout.time, device: layout.device, scale, wigle };
                 long.read(&mut lines, &mut positions, options, warnings)?
             }
         };
@@ -133,7 +137,7 @@ impl Table {
     }
 
     pub fn into_readings(self, warnings: &mut Vec<String>) -> Check<Readings> {
-        let Entries { power, count, silent, time_s, .. } = self.entries;
+        let Entries { power, count, silent, time_s, devices, .. } = self.entries;
         // A band that nobody heard says nothing.
         let floor: Vec<f64> = power
             .columns()
@@ -157,7 +161,7 @@ impl Table {
         warn_merged(merged, warnings);
         let time_s = times.map(|times| times.at(readings.sites()));
         let readings = readings.with_grid(self.grid)?.with_labels(self.labels)?.with_crs(self.crs);
-        let readings = readings.with_time_s(time_s)?;
+        let readings = readings.with_time_s(time_s)?.with_devices(devices);
         let readings = match count {
             Some(count) if merged == 0 => readings.with_repeats(Some(count))?,
             _ => readings,

@@ -29,11 +29,12 @@ pub(crate) enum Role {
     Channel,
     Frequency,
     Value,
+    Device,
 }
 
 impl Role {
     /// The names by which people call it, the usual first.
-    const NAMES: [(Role, &'static [&'static str]); 12] = [
+    const NAMES: [(Role, &'static [&'static str]); 13] = [
         (Role::X, &["x_m", "x", "easting", "east", "x_meters", "x_metres", "pos_x", "utm_e"]),
         (Role::Y, &["y_m", "y", "northing", "north", "y_meters", "y_metres", "pos_y", "utm_n"]),
         (Role::Lat, &["lat", "latitude", "currentlatitude", "gps_lat", "lat_deg", "latitude_deg"]),
@@ -60,6 +61,10 @@ impl Role {
         (Role::Network, &["ssid", "essid", "network"]),
         (Role::Channel, &["channel", "chan", "ch"]),
         (Role::Frequency, &["freq", "frequency", "frequencies"]),
+        (
+            Role::Device,
+            &["device", "device_id", "phone", "phone_id", "phoneid", "handset", "handset_id"],
+        ),
         (
             Role::Value,
             &["power", "rssi", "level", "signal", "rss", "signal_strength", "rsrp", "value", "dbm"],

@@ -1,7 +1,7 @@
 //! Tables with a line per sensor and a column per band.
 
 use ndarray::Array2;
-use portolan::{BandLabels, Site};
+use portolan::{BandLabels, DeviceReading, Devices, Site};
 
 use super::columns::Band;
 use super::lines::Lines;
@@ -9,17 +9,18 @@ use super::positions::Positions;
 use super::{Entries, entry, no_readings};
 use crate::error::{Check, Problem};
 use crate::options::ReadOptions;
-use crate::survey::{Clock, time_of};
+use crate::survey::{Clock, DeviceNames, time_of};
 
 pub(super) fn read(
     lines: &mut Lines<'_>,
     positions: &mut Positions,
-    (bands, time): (&[Band], Option<usize>),
+    (bands, time, device): (&[Band], Option<usize>, Option<usize>),
     options: &ReadOptions,
     warnings: &mut Vec<String>,
-) -> Check<(Vec<Site>, Entries, BandLabels)> {
+) -> Check<(Vec<Site>, Entries, BandLabels, LineDevices)> {
     let (mut sites, mut values, mut silent, mut spread) = (vec![], vec![], vec![], vec![]);
     let (mut times, mut lost, mut timeless) = (Vec::new(), 0usize, 0usize);
+    let mut devices = LineDevices::default();
     let clock = options.survey.clock.clone().unwrap_or(Clock::UTC);
     while let Some(line) = lines.next()? {
         let Some(site) = positions.site(&line)? else {
@@ -27,6 +28,9 @@ pub(super) fn read(
             continue;
         };
         sites.push(site);
+        if let Some(name) = device.and_then(|column| line.record.get(column)) {
+            devices.of.push(devices.names.number(name));
+        }
         if let Some(column) = time {
             times.push(time_of(&line, column, &clock).unwrap_or_else(|_| {
                 timeless += 1;
@@ -65,6 +69,40 @@ pub(super) fn read(
         silent: Array2::from_shape_vec(shape, silent).map_err(wrong)?,
         spread,
         time_s: time.map(|_| times),
+        devices: None,
     };
-    Ok((sites, entries, BandLabels::new(freq_hz, names, bands.len())?))
+    Ok((sites, entries, BandLabels::new(freq_hz, names, bands.len())?, devices))
+}
+
+/// Which device each line is of; nothing where the table does not say.
+#[derive(Default)]
+pub(super) struct LineDevices {
+    names: DeviceNames,
+    of: Vec<Option<u32>>,
+}
+
+impl LineDevices {
+    /// Takes the offsets of the devices out of the readings.
+    pub fn level(
+        self,
+        sites: &[Site],
+        power: &mut Array2<f64>,
+        warnings: &mut Vec<String>,
+    ) -> Check<Option<Devices>> {
+        let lines = power.rows().into_iter().zip(sites).zip(&self.of);
+        let read = lines.filter_map(|((line, site), device)| Some((line, *site, (*device)?)));
+        let read = read.flat_map(|(line, site, device)| {
+            let heard = line.into_iter().copied().enumerate().filter(|(_, power)| *power > 0.0);
+            let device = device as usize;
+            heard.map(move |(band, power)| DeviceReading { site, band, device, power })
+        });
+        let found = self.names.found(&Vec::from_iter(read), warnings)?;
+        if let Some(devices) = &found {
+            for (mut line, device) in power.rows_mut().into_iter().zip(&self.of) {
+                let factor = device.map_or(1.0, |device| devices.factor(device as usize));
+                line.mapv_inplace(|power| power * factor);
+            }
+        }
+        Ok(found)
+    }
 }

@@ -235,3 +235,67 @@ fn odd_surveys_lose_nothing_in_silence() {
     let other = ReadOptions { crs: Some(Crs::Epsg(32633)), ..ReadOptions::default() };
     assert!(read_readings(&path, &other).unwrap_err().to_string().contains("by its own word"));
 }
+
+/// Readings of two phones, the second 8 dB louder, as a line per scan or a line per reading.
+fn two_phones(long: bool) -> String {
+    let head = if long {
+        "x_m,y_m,phone,freq_mhz,rssi_dbm\n"
+    } else {
+        "x_m,y_m,phone,dbm_1GHz,dbm_2GHz\n"
+    };
+    let mut text = head.to_string();
+    for i in 0..60 {
+        let (x, y, phone) = (f64::from(i % 8), f64::from(i / 8), i % 3 % 2);
+        let wiggle = f64::from(i * 37 % 11) / 11.0;
+        let at = |slope: f64| -60.0 - slope * x - y + 8.0 * f64::from(phone) + wiggle;
+        let name = ["old", "new"][phone as usize];
+        match long {
+            true => {
+                for (freq, slope) in [(1000, 1.0), (2000, -0.5)] {
+                    text += &format!("{x},{y},{name},{freq},{:.3}\n", at(slope));
+                }
+            }
+            false => text += &format!("{x},{y},{name},{:.3},{:.3}\n", at(1.0), at(-0.5)),
+        }
+    }
+    text
+}
+
+#[test]
+fn devices_are_brought_to_one_level() {
+    let wide = load(&two_phones(false), &ReadOptions::default()).unwrap();
+    let devices = wide.value.devices().unwrap().clone();
+    assert_eq!(devices.names, ["old", "new"]);
+    assert!((devices.offset_db[1] - devices.offset_db[0] - 8.0).abs() < 0.7, "{devices:?}");
+    assert!(wide.warnings.iter().any(|w| w.contains("2 devices differ")), "{:?}", wide.warnings);
+    // The field is a plane: what is left of it is the wiggle.
+    let power = wide.value.power();
+    for (site, row) in wide.value.sites().iter().zip(power.rows()) {
+        let plane = -60.0 - site.x_m - site.y_m + 0.5;
+        let middle = 8.0 * 1.0 / 3.0;
+        assert!((10.0 * row[0].log10() - plane - middle).abs() < 1.3, "{site:?}");
+    }
+    let long = load(&two_phones(true), &ReadOptions::default()).unwrap().value;
+    let difference = (&long.power() / &power).mapv(|r: f64| (10.0 * r.log10()).abs());
+    assert!(difference.iter().all(|d| *d < 0.05), "{difference:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("readings.npz");
+    portolan_io::write_readings(&path, &wide.value, &portolan_io::WriteOptions::default()).unwrap();
+    assert_eq!(
+        read_readings(&path, &ReadOptions::default()).unwrap().value.devices(),
+        Some(&devices)
+    );
+}
+
+#[test]
+fn devices_can_be_left_alone_and_one_place_is_said() {
+    let mut options = ReadOptions::default();
+    options.survey.columns = Some(ColumnNames::parse("device=none").unwrap());
+    let left = load(&two_phones(false), &options).unwrap();
+    assert!(left.value.devices().is_none());
+    assert!(left.warnings.iter().any(|w| w.contains("not used: 'phone'")), "{:?}", left.warnings);
+    let once = two_phones(false) + "3.5,3.5,guest,-70,-71\n";
+    let once = load(&once, &ReadOptions::default()).unwrap();
+    let said = |w: &String| w.contains("1 of 3 devices read at one place only ('guest')");
+    assert!(once.warnings.iter().any(said), "{:?}", once.warnings);
+}

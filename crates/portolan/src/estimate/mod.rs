@@ -63,7 +63,7 @@ pub use register::{Registered, build, method, methods};
 pub use space::{SpaceMethod, SpaceModel, SpaceReadings};
 pub use thin_plate::ThinPlate;
 pub use unn::{Lesson, StartFit, StartIterations, Unn, UnnStart};
-pub use validate::{Residuals, validate, without};
+pub use validate::{Fold, Residuals, validate};
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

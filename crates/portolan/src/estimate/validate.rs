@@ -1,11 +1,12 @@
 //! How well a method would have predicted sensors that it has not seen.
 
-use super::{Context, Method};
+use super::{Context, Method, Transmitter};
 use crate::error::EstimateError;
 use crate::link::{DB_PER_LN, Link, quiet_offset};
 use crate::model::Prediction;
 use crate::progress::Progress;
 use crate::readings::Readings;
+use crate::site::Site;
 
 /// Standard deviations that hold 90 % of a normal distribution.
 const NINETY: f64 = 1.645;
@@ -21,24 +22,24 @@ pub struct Residuals {
 }
 
 impl Residuals {
-    /// Adds what was predicted at some sensors of the readings.
-    pub fn add(&mut self, readings: &Readings, sensors: &[usize], prediction: &Prediction) {
+    /// Adds what was predicted at the sensors of a fold.
+    pub fn add(&mut self, readings: &Readings, fold: &Fold, prediction: &Prediction) {
         let power = readings.power();
         let link = if power.iter().any(|x| *x == 0.0) { readings.link() } else { Link::LOG };
         let floor = quiet_offset(power.iter().copied());
         let (expected, spread) = prediction.reading();
-        for (i, &sensor) in sensors.iter().enumerate() {
-            for band in 0..readings.bands() {
+        for (i, &sensor) in fold.sensors.iter().enumerate() {
+            for (column, &band) in fold.bands.iter().enumerate() {
                 let reading = power[[sensor, band]];
                 if reading.is_nan() {
                     continue;
                 }
-                let predicted = expected[[i, band]].max(floor);
+                let predicted = expected[[i, column]].max(floor);
                 let error = DB_PER_LN * (link.apply(predicted) - link.apply(reading));
                 self.entries.push((sensor, band, error));
                 if let Some(spread) = spread {
                     self.covered.1 += 1;
-                    self.covered.0 += usize::from(error.abs() <= NINETY * spread[[i, band]]);
+                    self.covered.0 += usize::from(error.abs() <= NINETY * spread[[i, column]]);
                 }
             }
         }
@@ -72,15 +73,46 @@ impl Residuals {
     }
 }
 
-/// The sensors outside a fold, as readings to fit; None where a band would be left without any.
-pub fn without(readings: &Readings, fold: &[usize]) -> Option<Readings> {
-    let held: std::collections::HashSet<usize> = fold.iter().copied().collect();
-    let kept: Vec<usize> = (0..readings.sensors()).filter(|s| !held.contains(s)).collect();
-    readings.subset(&kept).ok()
+/// Sensors that are held out, and what is left to fit.
+pub struct Fold {
+    sensors: Vec<usize>,
+    /// The bands that the others read; what is left has no other.
+    bands: Vec<usize>,
+    /// Where the held-out sensors stand.
+    pub sites: Vec<Site>,
+    /// The other sensors' readings.
+    pub rest: Readings,
+    /// The known transmitters of the bands that are left.
+    pub transmitters: Vec<Transmitter>,
 }
 
-/// Fits to the sensors outside each fold and compares with those inside. Folds that would leave a
-/// band without readings are passed over.
+impl Fold {
+    /// Holds some sensors out, and the bands that only they read; None where too little is left.
+    pub fn new(readings: &Readings, sensors: &[usize], known: &[Transmitter]) -> Option<Self> {
+        let held: std::collections::HashSet<usize> = sensors.iter().copied().collect();
+        let kept: Vec<usize> = (0..readings.sensors()).filter(|s| !held.contains(s)).collect();
+        let power = readings.power();
+        let read = |band: &usize| kept.iter().any(|&sensor| !power[[sensor, *band]].is_nan());
+        let bands: Vec<usize> = (0..readings.bands()).filter(read).collect();
+        let all = bands.len() == readings.bands();
+        let some = (!all).then(|| readings.with_bands(&bands)).transpose().ok()?;
+        let number = |of: usize| bands.iter().position(|band| *band == of);
+        let transmitters = known.iter().filter_map(|t| match t.band {
+            Some(band) => Some(t.in_band(number(band)?)),
+            None => Some(*t),
+        });
+        Some(Self {
+            rest: some.as_ref().unwrap_or(readings).subset(&kept).ok()?,
+            sites: sensors.iter().map(|&s| readings.sites()[s]).collect(),
+            transmitters: transmitters.collect(),
+            sensors: sensors.to_vec(),
+            bands,
+        })
+    }
+}
+
+/// Fits to the sensors outside each fold and compares with those inside, in the bands that both
+/// read.
 ///
 /// ```
 /// use portolan::estimate::{Kriging, Split, folds, validate};
@@ -106,10 +138,40 @@ pub fn validate(
     for (i, fold) in folds.iter().enumerate() {
         let share = |i: usize| i as f64 / folds.len() as f64;
         let part = progress.part(share(i)..share(i + 1));
-        let Some(rest) = without(readings, fold) else { continue };
-        let model = method.fit(&rest, context, &part)?;
-        let sites: Vec<_> = fold.iter().map(|&s| readings.sites()[s]).collect();
-        residuals.add(readings, fold, &model.predict(&sites, &part.quiet())?);
+        let Some(fold) = Fold::new(readings, fold, context.transmitters) else { continue };
+        let context = Context { transmitters: &fold.transmitters, ..*context };
+        let model = method.fit(&fold.rest, &context, &part)?;
+        residuals.add(readings, &fold, &model.predict(&fold.sites, &part.quiet())?);
     }
     Ok(residuals)
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::array;
+
+    use super::*;
+    use crate::readings::Values;
+    use crate::scale::Scale;
+
+    #[test]
+    fn a_band_that_only_the_held_out_read_is_held_out_too() {
+        let sites = (0..4).map(|i| Site::new(f64::from(i), 0.0)).collect();
+        let gap = f64::NAN;
+        let power = array![[1.0, gap, 2.0], [3.0, 4.0, gap], [5.0, gap, 6.0], [7.0, gap, 8.0]];
+        let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
+        let known = [
+            Transmitter::new(Site::new(9.0, 9.0)).in_band(2),
+            Transmitter::new(Site::new(0.0, 9.0)).in_band(1),
+        ];
+        let fold = Fold::new(&readings, &[1, 2], &known).unwrap();
+        assert_eq!((fold.bands.as_slice(), fold.rest.bands()), ([0, 2].as_slice(), 2));
+        assert_eq!(fold.rest.power(), array![[1.0, 2.0], [7.0, 8.0]]);
+        assert_eq!(fold.transmitters, [known[0].in_band(1)]);
+        let mut residuals = Residuals::default();
+        residuals.add(&readings, &fold, &Prediction::of_power(array![[3.0, 1.0], [5.0, 60.0]]));
+        let found: Vec<_> = residuals.entries.iter().map(|e| (e.0, e.1, e.2.round())).collect();
+        assert_eq!(found, [(1, 0, 0.0), (2, 0, 0.0), (2, 2, 10.0)]);
+        assert!(Fold::new(&readings, &[1, 2, 3], &[]).is_none());
+    }
 }

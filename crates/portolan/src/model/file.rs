@@ -1,6 +1,7 @@
 //! Models as named arrays and back.
 
 use super::{Archive, Candidate, Model, ModelEmitter, Report, Room, damaged};
+use crate::devices::Devices;
 use crate::error::{EstimateError, InputError};
 use crate::findings::Exponent;
 use crate::grid::Grid;
@@ -84,6 +85,12 @@ impl Model {
         archive.put_number("loudest", self.loudest);
         self.report.save(&mut archive);
         save_emitters(&self.emitters, &mut archive);
+        if let Some(devices) = &self.devices {
+            archive.put_text("devices", devices.names.iter().cloned());
+            archive.put_vector("device_offset_db", &devices.offset_db);
+            archive.put_vector("device_se_db", &devices.se_db);
+            archive.put_number("device_spread_db", devices.spread_db);
+        }
         let mut own = Archive::default();
         self.predictor.save(&mut own);
         archive.put_all("fit_", &own);
@@ -139,9 +146,16 @@ impl Model {
             loudest: archive.number("loudest")?,
             report: Report::load(archive)?,
             emitters: load_emitters(archive, bands)?,
+            devices: archive.has("devices").then(|| load_devices(archive)).transpose()?,
             predictor: crate::estimate::load(kind, &own, bands, Room { grid, free_bytes })?,
         })
     }
+}
+
+fn load_devices(archive: &Archive) -> Result<Devices, InputError> {
+    let names = archive.text("devices")?.to_vec();
+    let (offset, se) = (archive.finite("device_offset_db")?, archive.finite("device_se_db")?);
+    Devices::known(names, offset, se, archive.number("device_spread_db")?)
 }
 
 fn load_grid(archive: &Archive) -> Result<Grid, InputError> {

@@ -19,6 +19,7 @@ pub use report::{Candidate, Report};
 use ndarray::{Array2, Array3};
 
 use crate::crs::Crs;
+use crate::devices::Devices;
 use crate::error::{EstimateError, InputError};
 use crate::grid::Grid;
 use crate::labels::BandLabels;
@@ -112,6 +113,7 @@ pub struct Model {
     loudest: f64,
     report: Report,
     emitters: Vec<ModelEmitter>,
+    devices: Option<Devices>,
     predictor: Box<dyn Predictor>,
 }
 
@@ -134,6 +136,7 @@ impl Model {
             loudest,
             report: Report::default(),
             emitters: Vec::new(),
+            devices: readings.devices().cloned(),
             predictor,
         }
     }
@@ -338,6 +341,12 @@ impl Model {
     /// ```
     pub fn emitters(&self) -> &[ModelEmitter] {
         &self.emitters
+    }
+
+    /// The devices whose offsets were taken out of the readings: predictions are for the average
+    /// reading of the survey ([`Prediction::read_by`]).
+    pub fn devices(&self) -> Option<&Devices> {
+        self.devices.as_ref()
     }
 
     /// Whether predictions have a spread.

@@ -2,6 +2,7 @@
 
 use ndarray::Array2;
 
+use crate::devices::Devices;
 use crate::gaussian_process::Hearing;
 use crate::link::DB_PER_LN;
 
@@ -72,6 +73,28 @@ impl Prediction {
             self.heard = Some(at(&|mean, variance| hearing.heard(mean, variance).1.exp()));
             let spread = at(&|mean, variance| DB_PER_LN * hearing.heard_deviation(mean, variance));
             self.reading_spread_db = Some(spread);
+        }
+        self
+    }
+
+    /// What a device reads at each place: powers with its offset; of a device that nobody knows
+    /// (None) the powers stay, and a reading is as uncertain as such devices differ.
+    pub fn read_by(mut self, devices: &Devices, of: &[Option<usize>]) -> Self {
+        for (place, device) in of.iter().enumerate() {
+            let more = match device {
+                Some(device) => {
+                    let factor = devices.factor(*device).recip();
+                    for powers in [Some(&mut self.power), self.heard.as_mut()].into_iter().flatten()
+                    {
+                        powers.row_mut(place).mapv_inplace(|power| power * factor);
+                    }
+                    devices.se_db[*device]
+                }
+                None => devices.spread_db,
+            };
+            if let Some(spread) = &mut self.reading_spread_db {
+                spread.row_mut(place).mapv_inplace(|own| own.hypot(more));
+            }
         }
         self
     }

@@ -1,9 +1,10 @@
-//! What may be known beside the values: labels, a grid, a floor, repeats, noise, time.
+//! What may be known beside the values: labels, a grid, a floor, repeats, noise, time, devices.
 
 use ndarray::Array2;
 
 use super::{NotHeard, Readings, Values};
 use crate::crs::Crs;
+use crate::devices::Devices;
 use crate::error::InputError;
 use crate::grid::Grid;
 use crate::labels::BandLabels;
@@ -31,6 +32,11 @@ impl Readings {
         let (freq_hz, names) = (labels.freq_hz().map(<[f64]>::to_vec), labels.names());
         self.labels = BandLabels::new(freq_hz, names.map(<[String]>::to_vec), self.bands())?;
         Ok(self)
+    }
+
+    /// Says whose offsets were taken out of the readings.
+    pub fn with_devices(self, devices: Option<Devices>) -> Self {
+        Self { devices, ..self }
     }
 
     /// Says where on Earth the sites lie.

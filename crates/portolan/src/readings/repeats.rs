@@ -139,6 +139,7 @@ impl Readings {
             not_heard: self.not_heard.as_ref().map(silent),
             noise_db: self.noise_db.as_ref().map(|_| variance.mapv(f64::sqrt)),
             time_s: self.time_s.as_ref().map(times),
+            devices: self.devices.clone(),
             repeats: repeated.then_some(repeats),
             ..fresh
         })

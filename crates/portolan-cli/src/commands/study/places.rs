@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use ndarray::Array2;
-use portolan::estimate::Residuals;
+use portolan::estimate::{Fold, Residuals};
 use portolan::{Cell, Context, Progress, Readings, Site, Values};
 use portolan_io::{ReadOptions, radiogat};
 use rand::SeedableRng;
@@ -105,8 +105,8 @@ fn splits(
             kept.sort_unstable();
             let held: Vec<usize> =
                 (0..known.sensors()).filter(|s| kept.binary_search(s).is_err()).collect();
-            let sites: Vec<Site> = held.iter().map(|&s| known.sites()[s]).collect();
-            let part = known.subset(&kept)?;
+            let too_few = "too few sensors are left to fit: give a larger --fraction";
+            let fold = Fold::new(known, &held, &[]).ok_or_else(|| Failure::input(too_few))?;
             let context =
                 Context { seed, emitters: args.assumed.unwrap_or_default(), ..Context::default() };
             for (i, (call, row)) in calls.iter().zip(&mut rows).enumerate() {
@@ -115,13 +115,13 @@ fn splits(
                 }
                 let method = call.build()?;
                 let start = Instant::now();
-                let model = method.fit(&part, &context, &Progress::silent())?;
-                let found = model.predict(&sites, &Progress::silent())?;
+                let model = method.fit(&fold.rest, &context, &Progress::silent())?;
+                let found = model.predict(&fold.sites, &Progress::silent())?;
                 row.seconds += start.elapsed().as_secs_f64() / maps(args) as f64;
                 let mut own = Residuals::default();
-                own.add(known, &held, &found);
+                own.add(known, &fold, &found);
                 row.each.push(own.rmse_db().unwrap_or(f64::NAN));
-                row.all.add(known, &held, &found);
+                row.all.add(known, &fold, &found);
                 tell((seed - args.seed) as usize * calls.len() + i + 1, total, None);
             }
         }

@@ -229,6 +229,18 @@ impl Readings {
         self.time_s.as_deref()
     }
 
+    /// The usual one of the stated deviations of each band.
+    pub(crate) fn usual_noise_db(&self) -> Option<Vec<f64>> {
+        let (noise, power) = (self.noise_db.as_ref()?, self.power());
+        let usual =
+            |(noise, power): (ndarray::ArrayView1<'_, f64>, ndarray::ArrayView1<'_, f64>)| {
+                let read = noise.iter().zip(power).filter(|(_, power)| !power.is_nan());
+                let squares: Vec<f64> = read.map(|(noise, _)| noise * noise).collect();
+                (squares.iter().sum::<f64>() / squares.len().max(1) as f64).sqrt()
+            };
+        Some(noise.columns().into_iter().zip(power.columns()).map(usual).collect())
+    }
+
     /// The devices whose offsets were taken out of the readings.
     pub fn devices(&self) -> Option<&Devices> {
         self.devices.as_ref()

@@ -15,6 +15,7 @@ use super::emitters::{completed, start_factors};
 use super::field::{Structure, alone};
 use super::folds::spread_folds;
 use super::held_out::{Judge, Losses};
+use super::robust::{WILD, tamed};
 use super::{Context, Emitters, Field, Kriging, Method, OptionSpec, Options, ThinPlate};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Family;
@@ -123,7 +124,14 @@ impl Method for Auto {
                 model.report_mut().chosen = Some("field".into());
                 model
             }
-            Some(Structure::Bands) => self.combined(entrants, readings, context, &rest)?,
+            Some(Structure::Bands) => {
+                let tamed = tamed(readings, &rest.part(0.0..0.1))?;
+                let steady = tamed.as_ref().unwrap_or(readings);
+                let part = rest.part(0.1..1.0);
+                let mut model = self.combined(entrants, steady, context, &part)?;
+                model.report_mut().notes.extend(tamed.map(|_| WILD.to_string()));
+                model
+            }
             Some(Structure::Emitters(found)) => {
                 let emitters = match context.emitters {
                     Emitters::Auto if context.start.is_none() => Emitters::Count(found),
@@ -376,7 +384,8 @@ fn join(
         .filter(|(_, w)| **w > 0.0)
         .map(|((_, model), w)| (*w, model.into_predictor()))
         .collect();
-    Ok(Model::new(readings, Combined::new(kept)).with_report(report).with_emitters(emitters))
+    let model = Model::new(readings, Combined::new(kept)).with_stated_noise(readings);
+    Ok(model.with_report(report).with_emitters(emitters))
 }
 
 /// The winner with what was compared.

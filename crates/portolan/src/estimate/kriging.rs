@@ -134,11 +134,15 @@ impl Method for Kriging {
             levels: law.map(|law| (law.level, law.level_variance)),
             hearing: law.and_then(|law| law.hearing),
         };
+        let log = data.link.is_some();
         let together = together(data.groups.iter().map(|g| g.sites.len()));
         let largest = data.groups.iter().map(|g| g.sites.len()).max().unwrap_or(0);
         let local = recipe.neighbours_of(largest, together);
         let fitted = KrigedBands::new(recipe, covariance, data)?;
         let mut model = Model::new(readings, fitted);
+        if log {
+            model = model.with_stated_noise(readings);
+        }
         let report = model.report_mut();
         report.add_fitted(&[
             ("decorrelation_m", covariance.decorrelation_m),

@@ -39,6 +39,7 @@ mod nearest;
 mod options;
 mod oracle;
 mod register;
+mod robust;
 mod space;
 mod thin_plate;
 mod unn;

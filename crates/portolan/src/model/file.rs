@@ -85,6 +85,9 @@ impl Model {
         archive.put_number("loudest", self.loudest);
         self.report.save(&mut archive);
         save_emitters(&self.emitters, &mut archive);
+        if let Some(stated) = &self.stated_db {
+            archive.put_vector("stated_noise_db", stated);
+        }
         if let Some(devices) = &self.devices {
             archive.put_text("devices", devices.names.iter().cloned());
             archive.put_vector("device_offset_db", &devices.offset_db);
@@ -135,6 +138,11 @@ impl Model {
             Some((name.strip_prefix("fit_")?.to_string(), stored.clone()))
         }));
         let kind = archive.word("kind")?;
+        let stated = archive.has("stated_noise_db").then(|| archive.finite("stated_noise_db"));
+        let stated_db = stated.transpose()?;
+        if stated_db.as_ref().is_some_and(|s| s.len() != bands || s.iter().any(|n| *n < 0.0)) {
+            return Err(damaged("stated_noise_db", "is not a deviation for every band").into());
+        }
         Ok(Self {
             scale,
             crs,
@@ -146,6 +154,7 @@ impl Model {
             loudest: archive.number("loudest")?,
             report: Report::load(archive)?,
             emitters: load_emitters(archive, bands)?,
+            stated_db,
             devices: archive.has("devices").then(|| load_devices(archive)).transpose()?,
             predictor: crate::estimate::load(kind, &own, bands, Room { grid, free_bytes })?,
         })

@@ -114,6 +114,8 @@ pub struct Model {
     report: Report,
     emitters: Vec<ModelEmitter>,
     devices: Option<Devices>,
+    /// Noise that readings of each band were said to have, beside what the predictor knows, in dB.
+    stated_db: Option<Vec<f64>>,
     predictor: Box<dyn Predictor>,
 }
 
@@ -137,6 +139,7 @@ impl Model {
             report: Report::default(),
             emitters: Vec::new(),
             devices: readings.devices().cloned(),
+            stated_db: None,
             predictor,
         }
     }
@@ -200,8 +203,13 @@ impl Model {
             let message = format!("band {band}: the model has bands 0 to {}", bands - 1);
             return Err(InputError::Request(message).into());
         }
-        let prediction = self.predictor.predict(at, bands, progress)?;
+        let mut prediction = self.predictor.predict(at, bands, progress)?;
         check_finite(&prediction.power)?;
+        if let (Some(stated), Some(spread)) = (&self.stated_db, &mut prediction.reading_spread_db) {
+            for (mut column, &band) in spread.columns_mut().into_iter().zip(bands) {
+                column.mapv_inplace(|own| own.hypot(stated[band]));
+            }
+        }
         Ok(prediction)
     }
 
@@ -356,7 +364,11 @@ impl Model {
 
     /// Standard deviation of a reading's own noise in dB, per band, where it is known.
     pub fn noise_db(&self) -> Option<Vec<f64>> {
-        self.predictor.noise_db()
+        let own = self.predictor.noise_db()?;
+        Some(match &self.stated_db {
+            Some(stated) => own.iter().zip(stated).map(|(own, more)| own.hypot(*more)).collect(),
+            None => own,
+        })
     }
 
     /// Power at every sensor as the others predict it, where the method can tell without fitting
@@ -407,6 +419,11 @@ impl Model {
 
     pub(crate) fn with_report(self, report: Report) -> Self {
         Self { report, ..self }
+    }
+
+    /// Says that readings have the noise that is stated of these, beside what the predictor knows.
+    pub(crate) fn with_stated_noise(self, readings: &Readings) -> Self {
+        Self { stated_db: readings.usual_noise_db(), ..self }
     }
 
     pub(crate) fn with_emitters(self, emitters: Vec<ModelEmitter>) -> Self {

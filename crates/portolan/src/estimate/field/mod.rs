@@ -21,6 +21,7 @@ use ndarray::{Array2, Axis};
 use super::bands::{Domain, OFFSET};
 use super::emitters::{completed, start_factors};
 use super::interpolated::local_note;
+use super::robust::{WILD, tamed};
 use super::{Context, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::link::{DB_PER_LN, Link};
@@ -158,7 +159,13 @@ impl Method for Field {
         let rest = progress.part(0.4..1.0);
         let mut model = match structure {
             Structure::Emitters(emitters) => self.emitters(readings, emitters, context, &rest)?,
-            Structure::Bands => alone::fit(readings, context, &rest)?,
+            Structure::Bands => {
+                let tamed = tamed(readings, &rest.part(0.0..0.1))?;
+                let steady = tamed.as_ref().unwrap_or(readings);
+                let mut model = alone::fit(steady, context, &rest.part(0.1..1.0))?;
+                model.report_mut().notes.extend(tamed.map(|_| WILD.to_string()));
+                model
+            }
         };
         model.report_mut().notes.extend(note);
         Ok(model)

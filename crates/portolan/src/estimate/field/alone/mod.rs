@@ -190,7 +190,8 @@ pub(in crate::estimate) fn fit(
     }
     let local = survey.samples.iter().map(|s| s.sites.len() + s.silent.len()).max().unwrap_or(0);
     let predictor = BandsAlone::new(built, survey.link, law.hearing, readings.bands());
-    let mut model = Model::new(readings, predictor).with_emitters(emitters);
+    let mut model =
+        Model::new(readings, predictor).with_emitters(emitters).with_stated_noise(readings);
     let report = model.report_mut();
     report.add_fitted(&fitted(&law));
     report.add_fitted(&[("trend_weight", weights.iter().sum::<f64>() / weights.len() as f64)]);

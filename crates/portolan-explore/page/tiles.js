@@ -9,8 +9,10 @@ export const TILE = 256;
 const FINE = 2;
 const UNKNOWN = -32768;
 const MOST_KEPT = 320;
-/** Thousandths of a second until drafts are asked for again. */
+/** Thousandths of a second until tiles that are not there are asked for again, and how often only
+ * those that are finished: a draft gets better only now and then. */
 const AGAIN = 200;
+const FINISHED = 4;
 
 /** What tiles show: a map, a layer and what it needs. Equal keys share tiles. */
 export function layerKey(source) {
@@ -103,8 +105,9 @@ export class Tiles {
   }
 
   async fetchAll(source, view) {
+    let n = 0;
     for (let left = this.missing(source, view); left; left = this.missing(source, view)) {
-      await this.fetch(source, left);
+      await this.fetch(source, left, n++ % (FINISHED + 1) === 0);
       if (!this.missing(source, view)) return;
       await new Promise((done) => setTimeout(done, AGAIN));
       // Nobody looks there any more.
@@ -112,21 +115,22 @@ export class Tiles {
     }
   }
 
-  async fetch(source, { z, x0, x1, y0, y1 }) {
-    const words = { z, x0, x1, y0, y1, ...layerQuery(source, FINE) };
+  async fetch(source, { z, x0, x1, y0, y1 }, drafts) {
+    const words = { z, x0, x1, y0, y1, drafts, ...layerQuery(source, FINE) };
     const buffer = await api.bytes(`/api/items/${source.id}/tiles${api.query(words)}`);
     const count = (x1 - x0 + 1) * (y1 - y0 + 1);
     const flags = new Uint8Array(buffer, 0, count);
     const size = (TILE / FINE + 1) ** 2;
-    let at = count + (count % 2), n = 0;
+    let at = count + (count % 2), n = 0, found = 0;
     for (let y = y1; y >= y0; y--) for (let x = x0; x <= x1; x++, n++) {
       const here = flags[n] === 1 || flags[n] === 3;
       if (flags[n] && this.lacks(source, z, x, y)) {
         this.put(source, z, x, y, here ? new Int16Array(buffer, at, size) : null, flags[n] === 3);
+        found++;
       }
       if (here) at += 2 * size;
     }
-    this.changed();
+    if (found) this.changed();
   }
 }
 

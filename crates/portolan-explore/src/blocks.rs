@@ -33,6 +33,8 @@ struct Key {
     item: u32,
     part: usize,
     spot: Spot,
+    /// With the spread, which often costs most.
+    spread: bool,
 }
 
 struct Kept {
@@ -55,8 +57,8 @@ struct State {
     clock: u64,
     wanted: HashMap<Key, Wanted>,
     workers: usize,
-    /// Whether the next block is one that many views are picked from.
-    base_next: bool,
+    /// Blocks that were begun.
+    begun: usize,
 }
 
 /// All blocks, and who draws them.
@@ -97,6 +99,11 @@ impl View<'_> {
             Layer::Best => 0..self.surface.bands().div_ceil(BANDS),
             _ => self.band / BANDS..self.band / BANDS + 1,
         }
+    }
+
+    /// Whether the layer looks at the spread.
+    fn spread(&self) -> bool {
+        matches!(self.layer, Layer::Spread | Layer::Above(_)) && self.surface.gives_spread()
     }
 
     /// The values, row by row.
@@ -164,7 +171,8 @@ impl Blocks {
         let state = &mut *self.state();
         for part in view.parts() {
             let mut found = Found::new();
-            let key = |spot: Spot| Key { item: view.item, part, spot };
+            let spread = view.spread();
+            let key = |spot: Spot| Key { item: view.item, part, spot, spread };
             let want = |state: &mut State, spot: Spot| {
                 state.want(key(spot), view.surface, levels, now);
             };
@@ -201,7 +209,8 @@ impl Blocks {
         let levels = Levels::of(&area);
         let state = &mut *self.state();
         for spot in levels.ahead(&area) {
-            state.want(Key { item, part: 0, spot }, surface, levels, self.now());
+            let key = Key { item, part: 0, spot, spread: false };
+            state.want(key, surface, levels, self.now());
         }
         self.hire(state);
     }
@@ -227,7 +236,7 @@ impl Blocks {
             };
             let progress = Progress::new(&go_on);
             let margin = levels.margin(key.spot.level);
-            let draw = || drawn(&surface, key.spot, margin, key.part, &progress);
+            let draw = || drawn(&surface, key, margin, &progress);
             let found = match catch_unwind(AssertUnwindSafe(draw)) {
                 Ok(Ok(block)) => Some(Ok(Arc::new(block))),
                 Ok(Err(EstimateError::Cancelled)) => None,
@@ -276,7 +285,10 @@ impl Kept {
 }
 
 impl State {
+    /// A block that holds at least what is asked for.
     fn found(&mut self, key: Key) -> Result<Option<Arc<Block>>, Refusal> {
+        let more = Key { spread: true, ..key };
+        let key = if self.kept.contains_key(&more) { more } else { key };
         let Some(kept) = self.kept.get_mut(&key) else { return Ok(None) };
         self.clock += 1;
         kept.used = self.clock;
@@ -284,6 +296,8 @@ impl State {
     }
 
     fn want(&mut self, key: Key, surface: &Arc<Surface>, levels: Levels, now: u64) {
+        let more = Key { spread: true, ..key };
+        let key = if self.wanted.contains_key(&more) { more } else { key };
         let new =
             || Wanted { surface: surface.clone(), levels, asked: Arc::default(), drawing: false };
         self.wanted.entry(key).or_insert_with(new).asked.store(now, Ordering::Relaxed);
@@ -304,7 +318,7 @@ impl State {
             wanted.drawing || now < asked + FORGOTTEN.as_micros() as u64
         };
         self.wanted.retain(|_, wanted| fresh(wanted));
-        let base_next = self.base_next;
+        let base_next = self.begun.is_multiple_of(3);
         let rank = |(key, wanted): &(&Key, &mut Wanted)| {
             let (level, levels) = (key.spot.level, wanted.levels);
             let rank = if level == levels.first {
@@ -322,7 +336,7 @@ impl State {
             return None;
         };
         wanted.drawing = true;
-        self.base_next = !base_next;
+        self.begun += 1;
         Some((*key, wanted.surface.clone(), wanted.levels, wanted.asked.clone()))
     }
 
@@ -333,6 +347,11 @@ impl State {
         let kept = Kept { found, used: self.clock };
         self.bytes += kept.bytes();
         self.kept.insert(key, kept);
+        if key.spread {
+            // The same without it is not needed any more.
+            let less = self.kept.remove(&Key { spread: false, ..key });
+            self.bytes -= less.map_or(0, |kept| kept.bytes());
+        }
         while self.bytes > BUDGET && self.kept.len() > 1 {
             let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.used).map(|(key, _)| *key);
             let gone = oldest.and_then(|key| self.kept.remove(&key));
@@ -344,34 +363,35 @@ impl State {
 /// Asks for the places of a block, in a part of the bands.
 fn drawn(
     surface: &Surface,
-    spot: Spot,
+    key: Key,
     margin: f64,
-    part: usize,
     progress: &Progress<'_>,
 ) -> Result<Block, EstimateError> {
     let area: Region = surface.area()?;
-    let first = part * BANDS;
+    let first = key.part * BANDS;
     let bands: Vec<usize> = (first..surface.bands().min(first + BANDS)).collect();
-    let places = spot.sites(&area, margin);
+    let places = key.spot.sites(&area, margin);
     let asked: Vec<Site> = places.iter().flatten().copied().collect();
-    let found = surface.ask(&asked, &bands, progress)?;
+    let (power, spread) = if key.spread {
+        let found = surface.ask(&asked, &bands, progress)?;
+        (found.power, found.spread_db)
+    } else {
+        (surface.power(&asked, &bands, progress)?, None)
+    };
     let scale = surface.scale();
-    let spread_to = |values: &ndarray::Array2<f64>, of: &(dyn Fn(f64) -> i16 + Sync)| {
+    let spread_to = |values: &ndarray::Array2<f64>, of: &dyn Fn(f64) -> i16| {
         let mut out = vec![UNKNOWN; SIZE * bands.len()];
-        let mut row = 0;
-        for (place, site) in places.iter().enumerate() {
-            if site.is_some() {
-                for (k, value) in values.row(row).iter().enumerate() {
-                    out[k * SIZE + place] = of(*value);
-                }
-                row += 1;
+        let there = places.iter().enumerate().filter(|(_, site)| site.is_some());
+        for ((place, _), row) in there.zip(values.rows()) {
+            for (k, value) in row.iter().enumerate() {
+                out[k * SIZE + place] = of(*value);
             }
         }
         out
     };
     Ok(Block {
         first,
-        power: spread_to(&found.power, &|x| packed(decibels(scale, x))),
-        spread: found.spread_db.as_ref().map(|spread| spread_to(spread, &packed)),
+        power: spread_to(&power, &|x| packed(decibels(scale, x))),
+        spread: spread.as_ref().map(|spread| spread_to(spread, &packed)),
     })
 }

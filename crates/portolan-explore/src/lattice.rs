@@ -259,3 +259,71 @@ impl Block {
 
 /// Blocks at hand, the best first.
 pub type Found = Vec<(Spot, Arc<Block>)>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AREA: Region =
+        Region { low: Site { x_m: -0.5, y_m: -0.5 }, high: Site { x_m: 1023.5, y_m: 1023.5 } };
+
+    /// A plane: linear between places, so that drafts are exact.
+    fn plane(spot: Spot, margin: f64) -> Arc<Block> {
+        let value = |site: &Site| (3.0 * site.x_m - 2.0 * site.y_m).round() as i16;
+        let sites = spot.sites(&AREA, margin);
+        let power = sites.iter().map(|site| site.as_ref().map_or(UNKNOWN, value)).collect();
+        Arc::new(Block { first: 0, power, spread: None })
+    }
+
+    #[test]
+    fn levels_grow_with_the_area() {
+        let levels = Levels::of(&AREA);
+        assert_eq!(levels, Levels { first: -7, second: -4, base: -1 });
+        let tile = Tile { z: 0, x: 1, y: 2, step: 2 };
+        assert_eq!(levels.needed(&tile, &AREA), [Spot { level: -1, x: 1, y: 2 }]);
+        // From above: blocks of the base, those outside of the area left out.
+        let above = Tile { z: -2, x: 0, y: 0, step: 2 };
+        assert_eq!(levels.needed(&above, &AREA).len(), 16);
+        assert_eq!(levels.needed(&Tile { z: 0, step: 1, ..tile }, &AREA).len(), 4);
+        assert_eq!(levels.full(&Tile { z: -4, x: 0, y: 0, step: 2 }), -5);
+        let deep = Tile { z: 5, x: 40, y: 40, step: 2 };
+        let drafts: Vec<i32> = levels.for_draft(&deep, &AREA).iter().map(|s| s.level).collect();
+        assert_eq!(drafts, [3, 2, 1, 0, -1, -4, -7]);
+    }
+
+    #[test]
+    fn tiles_are_picked_from_finer_blocks_and_drafted_from_coarser_ones() {
+        let levels = Levels::of(&AREA);
+        for tile in [
+            Tile { z: -2, x: 0, y: 0, step: 2 },
+            Tile { z: -1, x: 1, y: 1, step: 2 },
+            Tile { z: 0, x: -1, y: 3, step: 2 },
+            Tile { z: 0, x: 2, y: 0, step: 1 },
+            Tile { z: 2, x: 5, y: 15, step: 4 },
+        ] {
+            let find = |spots: Vec<Spot>| -> Found {
+                let one = |spot: Spot| (spot, plane(spot, levels.margin(spot.level)));
+                spots.into_iter().map(one).collect()
+            };
+            let empty = Gathered::new(&tile, &AREA);
+            let full = empty.clone().of(&find(levels.needed(&tile, &AREA)), |b| Some(b.power(0)));
+            let draft =
+                empty.clone().of(&find(levels.for_draft(&tile, &AREA)), |b| Some(b.power(0)));
+            let (n, step) = (tile.places(), tile.side_m() / tile.steps() as f64);
+            for i in 0..n * n {
+                let x = tile.x as f64 * tile.side_m() + (i % n) as f64 * step;
+                let y = (tile.y + 1) as f64 * tile.side_m() - (i / n) as f64 * step;
+                let site = Site::new(x, y);
+                let known = if near(&AREA, site, step) {
+                    (3.0 * x - 2.0 * y).round() as i16
+                } else {
+                    UNKNOWN
+                };
+                assert_eq!(full[i], known, "{tile:?} {i}");
+                if near(&AREA, site, 0.0) {
+                    assert!((draft[i] - known).abs() <= 1, "{tile:?} {i}: {} {known}", draft[i]);
+                }
+            }
+        }
+    }
+}

@@ -83,6 +83,19 @@ impl Surface {
         }
     }
 
+    /// Power alone at places, places x bands.
+    pub fn power(
+        &self,
+        at: &[Site],
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Array2<f64>, EstimateError> {
+        match self {
+            Surface::Model(model) => model.power_bands(at, bands, progress),
+            Surface::Map(map) => Ok(read_map(map, at, bands, progress)?.power),
+        }
+    }
+
     /// Power and spread at places.
     pub fn ask(
         &self,

@@ -108,13 +108,7 @@ pub async fn one(
     let item = item_of(&shared, id)?;
     let surface = item.surface()?;
     let (band, layer) = (band_of(&query, surface.bands())?, layer_of(&query)?);
-    let patience = match query.text("wait") {
-        None | Some("false") => Some(PATIENCE),
-        Some("true") => None,
-        Some(other) => {
-            return Err(Refusal::input(format!("wait={other}: expected true or false")));
-        }
-    };
+    let patience = if query.flag("wait", false)? { None } else { Some(PATIENCE) };
     if !tile.touches(&surface.area()?) {
         return Err(Refusal::missing("the tile lies outside of the map"));
     }
@@ -130,6 +124,7 @@ pub async fn many(shared: State, Id(id): Id, query: Query) -> Answered {
     let surface = item.surface()?.clone();
     let (band, layer, step) =
         (band_of(&query, surface.bands())?, layer_of(&query)?, step_of(&query)?);
+    let drafts = query.flag("drafts", true)?;
     let z: i32 = query.needed("z")?;
     let [x0, x1, y0, y1]: [i64; 4] =
         [query.needed("x0")?, query.needed("x1")?, query.needed("y0")?, query.needed("y1")?];
@@ -155,7 +150,7 @@ pub async fn many(shared: State, Id(id): Id, query: Query) -> Answered {
     // What is asked for last is drawn first: the middle of the rectangle.
     let away = |v: &View<'_>| (2 * v.tile.x - x0 - x1).abs().max((2 * v.tile.y - y0 - y1).abs());
     views.sort_by_key(|view| Reverse(away(view)));
-    if let Some(middle) = views.last() {
+    if let Some(middle) = views.last().filter(|_| drafts) {
         waited(&shared, middle, Some(Duration::ZERO)).await?;
     }
     let mut seen = HashMap::new();
@@ -173,8 +168,9 @@ pub async fn many(shared: State, Id(id): Id, query: Query) -> Answered {
                         flags.push(2);
                         continue;
                     };
-                    flags.push(if seen.full { 1 } else { 3 * u8::from(seen.any) });
-                    if seen.any {
+                    let shown = seen.full || (seen.any && drafts);
+                    flags.push(if seen.full { 1 } else { 3 * u8::from(shown) });
+                    if shown {
                         let tile = Tile { z, x, y, step };
                         let view = View { item: id, surface: &surface, tile, band, layer };
                         values.extend(view.values(seen).iter().flat_map(|v| v.to_le_bytes()));

@@ -185,33 +185,48 @@ impl Model {
         bands: &[usize],
         progress: &Progress<'_>,
     ) -> Result<Prediction, EstimateError> {
-        if let Some(place) = at.iter().position(|site| !site.is_finite()) {
-            let Site { x_m, y_m } = at[place];
-            return Err(InputError::Request(format!(
-                "place {place} is at x {x_m}, y {y_m}: places must be finite"
-            ))
-            .into());
-        }
-        if let Some(band) = bands.iter().find(|band| **band >= self.bands) {
-            let bands = self.bands;
-            let message = format!("band {band}: the model has bands 0 to {}", bands - 1);
-            return Err(InputError::Request(message).into());
-        }
+        self.check(at, bands)?;
         let prediction = self.predictor.predict(at, bands, progress)?;
         check_finite(&prediction.power)?;
         Ok(prediction)
     }
 
-    /// Power in every cell of a grid, cells x bands, without its spread: what costs most of `map`.
+    /// The power of [`Model::predict_bands`] alone, places x bands: the spread often costs most.
+    pub fn power_bands(
+        &self,
+        at: &[Site],
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Array2<f64>, EstimateError> {
+        self.check(at, bands)?;
+        let power = self.predictor.power(at, bands, progress)?;
+        check_finite(&power)?;
+        Ok(power)
+    }
+
+    /// Power in every cell of a grid, cells x bands, without its spread.
     pub(crate) fn power_on(
         &self,
         grid: Grid,
         progress: &Progress<'_>,
     ) -> Result<Array2<f64>, EstimateError> {
         let all: Vec<usize> = (0..self.bands).collect();
-        let power = self.predictor.power(&grid.sites(), &all, progress)?;
-        check_finite(&power)?;
-        Ok(power)
+        self.power_bands(&grid.sites(), &all, progress)
+    }
+
+    fn check(&self, at: &[Site], bands: &[usize]) -> Result<(), InputError> {
+        if let Some(place) = at.iter().position(|site| !site.is_finite()) {
+            let Site { x_m, y_m } = at[place];
+            return Err(InputError::Request(format!(
+                "place {place} is at x {x_m}, y {y_m}: places must be finite"
+            )));
+        }
+        if let Some(band) = bands.iter().find(|band| **band >= self.bands) {
+            let bands = self.bands;
+            let message = format!("band {band}: the model has bands 0 to {}", bands - 1);
+            return Err(InputError::Request(message));
+        }
+        Ok(())
     }
 
     /// The map on a grid, factored where the model is made of emitters.

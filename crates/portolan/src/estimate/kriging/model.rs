@@ -278,8 +278,8 @@ impl KrigedBands {
         Ok(sills)
     }
 
-    /// The mean at places that share a neighbourhood, places x bands, and what else is asked there:
-    /// either of the whole process, or of the readings around.
+    /// What is said about places that share a neighbourhood, by `say` where the readings are solved
+    /// for, by `weigh` where there are fewer places than bands.
     fn near<T>(
         &self,
         group: &Group,
@@ -445,17 +445,24 @@ impl Predictor for KrigedBands {
             let reach = &self.groups[g];
             for batch in self.cuts(g, at).chunks(BATCH) {
                 progress.check()?;
-                let means: Vec<faer::Mat<f64>> = batch
+                let found: Vec<Vec<f64>> = batch
                     .par_iter()
                     .map(|cut| {
                         let (sites, say) = (cut.sites(at), Regression::mean);
-                        self.near(group, reach, cut, &sites, say, |kriged| kriged.mean)
+                        let mean =
+                            self.near(group, reach, cut, &sites, say, |kriged| kriged.mean)?;
+                        let places = 0..sites.len();
+                        let one = |i: usize| {
+                            let mean = &mean;
+                            asked[g].iter().map(move |&(k, _)| self.data.power(mean[(i, k)]))
+                        };
+                        Ok(places.flat_map(one).collect())
                     })
                     .collect::<Result<_, EstimateError>>()?;
-                for (cut, mean) in batch.iter().zip(&means) {
-                    for (i, &place) in cut.places.iter().enumerate() {
-                        for &(k, out) in &asked[g] {
-                            power[[place, out]] = self.data.power(mean[(i, k)]);
+                for (cut, found) in batch.iter().zip(&found) {
+                    for (&place, found) in cut.places.iter().zip(found.chunks(asked[g].len())) {
+                        for (&(_, out), told) in asked[g].iter().zip(found) {
+                            power[[place, out]] = *told;
                         }
                     }
                 }

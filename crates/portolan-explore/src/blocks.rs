@@ -25,6 +25,8 @@ const BANDS: usize = 64;
 const BUDGET: usize = 384 << 20;
 /// Blocks that wait to be drawn; more are forgotten, those asked for longest ago first.
 const MOST_WANTED: usize = 600;
+/// Beyond so many, places that many views are picked from get every third turn.
+const CROWD: usize = 64;
 /// What nobody has asked for during this time is not drawn.
 const FORGOTTEN: Duration = Duration::from_secs(10);
 
@@ -48,6 +50,8 @@ struct Wanted {
     /// Millionths of a second since the beginning; 0 where it is not wanted any more.
     asked: Arc<AtomicU64>,
     drawing: bool,
+    /// Whether tiles are made of it, not only drafts.
+    needed: bool,
 }
 
 #[derive(Default)]
@@ -147,7 +151,7 @@ impl Blocks {
         Self {
             state: Mutex::default(),
             begun: Instant::now(),
-            workers: cores.max(2),
+            workers: cores.clamp(2, 8),
             changed: Notify::new(),
             drawn: AtomicU64::new(0),
         }
@@ -173,13 +177,13 @@ impl Blocks {
             let mut found = Found::new();
             let spread = view.spread();
             let key = |spot: Spot| Key { item: view.item, part, spot, spread };
-            let want = |state: &mut State, spot: Spot| {
-                state.want(key(spot), view.surface, levels, now);
+            let want = |state: &mut State, spot: Spot, needed: bool| {
+                state.want(key(spot), view.surface, levels, now).needed |= needed;
             };
             for &spot in &needed {
                 match state.found(key(spot))? {
                     Some(block) => found.push((spot, block)),
-                    None => want(state, spot),
+                    None => want(state, spot, true),
                 }
             }
             let complete = found.len() == needed.len();
@@ -191,7 +195,7 @@ impl Blocks {
                         Some(block) => found.push((spot, block)),
                         None if levels.serves_drafts(spot.level) => {
                             any &= spot.level != levels.first;
-                            want(state, spot);
+                            want(state, spot, false);
                         }
                         None => {}
                     }
@@ -295,12 +299,7 @@ impl State {
         kept.found.clone().map(Some)
     }
 
-    fn want(&mut self, key: Key, surface: &Arc<Surface>, levels: Levels, now: u64) {
-        let more = Key { spread: true, ..key };
-        let key = if self.wanted.contains_key(&more) { more } else { key };
-        let new =
-            || Wanted { surface: surface.clone(), levels, asked: Arc::default(), drawing: false };
-        self.wanted.entry(key).or_insert_with(new).asked.store(now, Ordering::Relaxed);
+    fn want(&mut self, key: Key, surface: &Arc<Surface>, levels: Levels, now: u64) -> &mut Wanted {
         if self.wanted.len() > MOST_WANTED {
             let waiting = self.wanted.iter().filter(|(_, wanted)| !wanted.drawing);
             let oldest = waiting.min_by_key(|(_, wanted)| wanted.asked.load(Ordering::Relaxed));
@@ -308,25 +307,36 @@ impl State {
                 self.wanted.remove(&key);
             }
         }
+        let more = Key { spread: true, ..key };
+        let key = if self.wanted.contains_key(&more) { more } else { key };
+        let new = || Wanted {
+            surface: surface.clone(),
+            levels,
+            asked: Arc::default(),
+            drawing: false,
+            needed: false,
+        };
+        let wanted = self.wanted.entry(key).or_insert_with(new);
+        wanted.asked.store(now, Ordering::Relaxed);
+        wanted
     }
 
-    /// What to draw next; None where the worker may go. What all drafts are made of comes first;
-    /// then by turns what many views are picked from, and the others.
+    /// What to draw next; None where the worker may go. What all drafts are made of comes first,
+    /// then what tiles are made of, that which was asked for last before the others.
     fn next(&mut self, now: u64) -> Option<(Key, Arc<Surface>, Levels, Arc<AtomicU64>)> {
         let fresh = |wanted: &Wanted| {
             let asked = wanted.asked.load(Ordering::Relaxed);
             wanted.drawing || now < asked + FORGOTTEN.as_micros() as u64
         };
         self.wanted.retain(|_, wanted| fresh(wanted));
-        let base_next = self.begun.is_multiple_of(3);
+        let base_next = self.begun.is_multiple_of(3) && self.wanted.len() > CROWD;
         let rank = |(key, wanted): &(&Key, &mut Wanted)| {
             let (level, levels) = (key.spot.level, wanted.levels);
-            let rank = if level == levels.first {
-                3
-            } else if level == levels.second {
-                2
-            } else {
-                i32::from((level == levels.base) == base_next)
+            let rank = match level {
+                _ if level == levels.first => 4,
+                _ if level == levels.second => 3,
+                _ if level == levels.base && base_next => 2,
+                _ => i32::from(wanted.needed),
             };
             (rank, wanted.asked.load(Ordering::Relaxed))
         };

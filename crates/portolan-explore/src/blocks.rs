@@ -35,7 +35,7 @@ struct Key {
     item: u32,
     part: usize,
     spot: Spot,
-    /// With the spread, which often costs most.
+    /// With the spread, which may cost most.
     spread: bool,
 }
 
@@ -105,9 +105,10 @@ impl View<'_> {
         }
     }
 
-    /// Whether the layer looks at the spread.
+    /// Whether the spread is drawn: where the layer shows it, or it costs nothing.
     fn spread(&self) -> bool {
-        matches!(self.layer, Layer::Spread | Layer::Above(_)) && self.surface.gives_spread()
+        let shown = matches!(self.layer, Layer::Spread | Layer::Above(_));
+        self.surface.gives_spread() && (shown || !self.surface.power_costs_less())
     }
 
     /// The values, row by row.
@@ -213,7 +214,8 @@ impl Blocks {
         let levels = Levels::of(&area);
         let state = &mut *self.state();
         for spot in levels.ahead(&area) {
-            let key = Key { item, part: 0, spot, spread: false };
+            let spread = surface.gives_spread() && !surface.power_costs_less();
+            let key = Key { item, part: 0, spot, spread };
             state.want(key, surface, levels, self.now());
         }
         self.hire(state);

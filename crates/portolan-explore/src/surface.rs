@@ -83,6 +83,14 @@ impl Surface {
         }
     }
 
+    /// Whether power alone costs less than with its spread.
+    pub fn power_costs_less(&self) -> bool {
+        match self {
+            Surface::Model(model) => model.power_costs_less(),
+            Surface::Map(_) => false,
+        }
+    }
+
     /// Power alone at places, places x bands.
     pub fn power(
         &self,

@@ -51,6 +51,11 @@ pub(crate) trait Predictor: Send + Sync {
         Ok(self.predict(at, bands, progress)?.power)
     }
 
+    /// Whether `power` costs less than `predict`.
+    fn power_costs_less(&self) -> bool {
+        false
+    }
+
     /// SLFs and PSDs on a grid, where the fit is made of emitters and lives on that grid.
     fn factors(
         &self,
@@ -191,7 +196,12 @@ impl Model {
         Ok(prediction)
     }
 
-    /// The power of [`Model::predict_bands`] alone, places x bands: the spread often costs most.
+    /// Whether [`Model::power_bands`] costs less than [`Model::predict_bands`].
+    pub fn power_costs_less(&self) -> bool {
+        self.predictor.power_costs_less()
+    }
+
+    /// The power of [`Model::predict_bands`] alone, places x bands.
     pub fn power_bands(
         &self,
         at: &[Site],

@@ -471,6 +471,10 @@ impl Predictor for KrigedBands {
         Ok(power)
     }
 
+    fn power_costs_less(&self) -> bool {
+        true
+    }
+
     fn noise_db(&self) -> Option<Vec<f64>> {
         Some(self.noise())
     }

@@ -214,7 +214,9 @@ impl Blocks {
         let levels = Levels::of(&area);
         let state = &mut *self.state();
         for spot in levels.ahead(&area) {
-            let spread = surface.gives_spread() && !surface.power_costs_less();
+            // The first of all layers: few places cost little.
+            let all = !surface.power_costs_less() || spot.level == levels.first;
+            let spread = surface.gives_spread() && all;
             let key = Key { item, part: 0, spot, spread };
             state.want(key, surface, levels, self.now());
         }

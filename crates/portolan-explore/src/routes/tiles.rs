@@ -16,7 +16,7 @@ use crate::query::Query;
 use crate::tile::{Layer, STEPS, Tile, ZOOMS};
 
 /// How long a tile is waited for before a draft is given.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_millis(50);
 /// How often who waits longer asks again, so that the server knows that somebody does.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Tiles of one answer.

@@ -195,6 +195,8 @@ async def crowd(port: int, seconds: float, clients: int, paths: list[str]) -> li
 
 
 def summed(name: str, answers: list[Told], server: Server) -> None:
+    if not answers:
+        return
     times = [answer.took for answer in answers if answer.status == 200]
     wrong = [answer.status for answer in answers if answer.status != 200]
     told(name, times)

@@ -2,7 +2,8 @@
 
     measure.py first       from the address to the first picture of the demonstration
     measure.py slider      new bands and panning at 1920 x 1080, from 20,000 sensors in 64 bands
-    measure.py load        50 clients for a minute, five tiles a second each, and one that stalls
+    measure.py load        50 clients for a minute, five tiles a second each, and three that stall: places
+                           that nobody has drawn, from the moment the server starts, then places drawn before
     measure.py storm       10,000 random and malformed requests
 """
 
@@ -18,6 +19,7 @@ import subprocess
 import time
 import urllib.request
 from pathlib import Path
+from typing import NamedTuple
 
 from support import COMMAND, Server, browsing, drawn, ready, serving
 
@@ -123,7 +125,7 @@ def fidelity(server: Server) -> None:
     import struct
 
     def tile(step: int) -> list[int]:
-        with urllib.request.urlopen(f"{server.url}api/items/2/tile/1/3/3?band=30&step={step}") as answer:
+        with urllib.request.urlopen(f"{server.url}api/items/2/tile/1/3/3?band=30&step={step}&wait=true") as answer:
             data = answer.read()
         return list(struct.unpack(f"<{len(data) // 2}h", data))
 
@@ -138,28 +140,39 @@ def fidelity(server: Server) -> None:
     told("picture less model in the middle of four places", errors, "dB", 3)
 
 
-async def fetch(port: int, path: str) -> tuple[int, float]:
+class Told(NamedTuple):
+    """An answer: when it was asked for and how long it took, in seconds and ms."""
+
+    path: str
+    asked: float
+    took: float
+    status: int
+    draft: bool
+    body: bytes
+
+
+async def fetch(port: int, path: str, begun: float) -> Told:
     start = time.perf_counter()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
         await writer.drain()
-        answer = await reader.read(-1)
-        return int(answer.split(b" ", 2)[1]), 1000 * (time.perf_counter() - start)
+        head, _, body = (await reader.read(-1)).partition(b"\r\n\r\n")
+        took = 1000 * (time.perf_counter() - start)
+        return Told(path, start - begun, took, int(head.split(b" ", 2)[1]), b"portolan-detail: draft" in head, body)
     finally:
         writer.close()
 
 
-async def crowd(port: int, seconds: float, clients: int, paths: list[str]) -> tuple[list[float], list[int]]:
-    times: list[float] = []
-    wrong: list[int] = []
+async def crowd(port: int, seconds: float, clients: int, paths: list[str]) -> list[Told]:
+    told: list[Told] = []
+    start = time.perf_counter()
 
     async def one(path: str) -> None:
-        status, took = await fetch(port, path)
-        if status == 200:
-            times.append(took)
-        else:
-            wrong.append(status)
+        answer = await fetch(port, path, start)
+        # The values of some drafts are kept, to be compared with what they become.
+        keep = answer.draft and len(told) % 20 == 0
+        told.append(answer if keep else answer._replace(body=b""))
 
     async def client(n: int) -> None:
         # Five a second whatever happens to those before: a server that is slow is not asked less.
@@ -178,24 +191,54 @@ async def crowd(port: int, seconds: float, clients: int, paths: list[str]) -> tu
     await asyncio.gather(*(client(n) for n in range(clients)))
     for connection in stalled:
         connection.close()
-    return times, wrong
+    return told
+
+
+def summed(name: str, answers: list[Told], server: Server) -> None:
+    if not answers:
+        return
+    times = [answer.took for answer in answers if answer.status == 200]
+    wrong = [answer.status for answer in answers if answer.status != 200]
+    told(name, times)
+    quick = sum(took <= 200 for took in times) / max(1, len(times))
+    print(f"  {100 * quick:.1f} % within 200 ms, {len(wrong)} errors {sorted(set(wrong))}, {100 * sum(a.draft for a in answers) / len(answers):.1f} % drafts, server {server.memory():.0f} MB, {server.memory('VmHWM'):.0f} MB at most")
 
 
 def load(folder: Path, seconds: float) -> None:
+    rng = random.Random(0)
+    layers = ["power", "power", "power", "spread", "above&level=-30"]
+
+    def paths(zooms: range) -> list[str]:
+        """Tiles anywhere on the map, in any band and layer, every zoom as often."""
+        out = []
+        for _ in range(20_000):
+            z = rng.choice(zooms)
+            x, y = rng.randrange(2 ** (z + 2)), rng.randrange(2 ** (z + 2))
+            out.append(f"/api/items/2/tile/{z}/{x}/{y}?band={rng.randrange(64)}&layer={rng.choice(layers)}")
+        return out
+
     with serving(*made(folder)) as server:
-        # What a reader of this map looks at: the overview and two zooms below it, in any band and layer.
-        places = [(z, x, y) for z, most in ((-2, 1), (-1, 2), (0, 4)) for x in range(most) for y in range(most)]
-        rng = random.Random(0)
-        layers = ["power", "power", "power", "spread", "above&level=-30"]
-        paths = [f"/api/items/2/tile/{z}/{x}/{y}?band={rng.randrange(64)}&layer={rng.choice(layers)}" for _ in range(2000) for z, x, y in [rng.choice(places)]]
+        asked = paths(range(-2, 4))
+        answers = asyncio.run(crowd(server.port, seconds, 50, asked))
+        distinct = len({answer.path.partition("?")[0] for answer in answers})
+        summed(f"places never drawn before (zooms -2 to 3, {distinct} different tiles) for 50 clients over {seconds:.0f} s, beside three that stall", answers, server)
+        summed("  of these in the first 5 s", [a for a in answers if a.asked < 5], server)
+        summed("  after 20 s, zooms -2 to 0", [a for a in answers if a.asked > 20 and a.path.split("/")[5] in ("-2", "-1", "0")], server)
+        for name, low, high in (("first 5 s", 0, 5), ("time after 20 s", 20, seconds)):
+            errors = []
+            for draft in [a for a in answers if a.body and low <= a.asked < high and "layer=power" in a.path][:40]:
+                with urllib.request.urlopen(f"{server.url[:-1]}{draft.path}&wait=true") as answer:
+                    full = memoryview(answer.read()).cast("h")
+                errors += [abs(a - b) / 100 for a, b in zip(memoryview(draft.body).cast("h"), full) if b != -32768]
+            if errors:
+                told(f"  drafts of the {name} less the model", errors, "dB", 2)
         start = time.perf_counter()
+        places = [(z, x, y) for z in range(-2, 1) for x in range(2 ** (z + 2)) for y in range(2 ** (z + 2))]
         for z, x, y in places:
-            urllib.request.urlopen(f"{server.url}api/items/2/tile/{z}/{x}/{y}").read()
-        print(f"{len(places)} places drawn for the first time, all bands: {time.perf_counter() - start:.1f} s")
-        times, wrong = asyncio.run(crowd(server.port, seconds, 50, paths))
-        slow = sum(took > 200 for took in times) / max(1, len(times))
-        told(f"tiles of these places for 50 clients over {seconds:.0f} s, beside three that stall", times)
-        print(f"{len(wrong)} errors {sorted(set(wrong))}, {100 * (1 - slow):.1f} % under 200 ms, server {server.memory():.0f} MB")
+            urllib.request.urlopen(f"{server.url}api/items/2/tile/{z}/{x}/{y}?wait=true").read()
+        print(f"{len(places)} places in full, as far as they were not: {time.perf_counter() - start:.1f} s")
+        answers = asyncio.run(crowd(server.port, seconds, 50, paths(range(-2, 1))))
+        summed(f"tiles of these places for 50 clients over {seconds:.0f} s, beside three that stall", answers, server)
 
 
 # Requests before those that are counted.
@@ -214,7 +257,7 @@ def storm(count: int) -> None:
             time.sleep(0.2)
         # What is kept on purpose is filled first: more tiles than the budget holds.
         for z, x, y in [(z, x, y) for z, most in ((4, 4), (5, 5)) for x in range(most) for y in range(most)]:
-            urllib.request.urlopen(f"{server.url}api/items/2/tile/{z}/{x}/{y}?step=1").read()
+            urllib.request.urlopen(f"{server.url}api/items/2/tile/{z}/{x}/{y}?step=1&wait=true").read()
         counts: dict[str, int] = {}
         before = 0.0
         # The first requests fill the rest: uploads, a few models, the allocator's own stock.

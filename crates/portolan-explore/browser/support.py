@@ -88,7 +88,7 @@ def drawn(page: Page, timeout: float = 60_000) -> None:
             if (!seen || !host.source) return false;
             for (let y = seen.y0; y <= seen.y1; y++) for (let x = seen.x0; x <= seen.x1; x++) {
               const tile = tiles.kept.get(tiles.key(host.source, seen.z, x, y));
-              if (!tile || tile.step > 2) return false;
+              if (!tile || tile.draft) return false;
             }
             return view.whole && !view.frame;
         }); }""",

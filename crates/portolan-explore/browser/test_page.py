@@ -44,6 +44,10 @@ def by_command(lines: str, folder: Path) -> None:
             subprocess.run(line, shell=True, check=True, cwd=folder)
             continue
         assert words[0] == "portolan"
+        if words[-2] == ">":
+            answer = subprocess.run([COMMAND, *words[1:-2]], check=True, cwd=folder, capture_output=True)
+            (folder / words[-1]).write_bytes(answer.stdout)
+            continue
         subprocess.run([COMMAND, *words[1:], *([] if words[1] == "validate" else ["--force"])], check=True, cwd=folder, capture_output=True)
 
 
@@ -235,12 +239,19 @@ def test_exports_hold_the_command_s_bytes(page: Page, demo: Server, tmp_path: Pa
     asked(page, 20, 20)
     page.wait_for_selector("#here-told .big")
     tab(page, "Export")
-    for what, ending in [("model", "npz"), ("map", "tif"), ("map", "nc"), ("map", "csv"), ("emitters", "geojson"), ("readings", "csv"), ("place", "csv"), ("picture", "png"), ("picture", "svg")]:
+    for what, ending in [("model", "npz"), ("map", "tif"), ("map", "nc"), ("map", "csv"), ("emitters", "geojson"), ("readings", "csv"), ("place", "csv"), ("picture", "png"), ("picture", "svg"), ("spectrum", "svg"), ("coverage", "json"), ("coverage", "svg")]:
         path, commands = downloaded(page, what, ending, tmp_path)
         by_command(commands, tmp_path)
         name = shlex.split(commands.strip().splitlines()[-1])
-        own = tmp_path / (name[name.index("-o") + 1] if "-o" in name else name[3])
+        own = tmp_path / (name[name.index("-o") + 1] if "-o" in name else name[-1] if ">" in name else name[3])
         assert path.read_bytes() == own.read_bytes(), (what, ending, commands)
+    (tmp_path / "walk.csv").write_text("name,x_m,y_m\nwell,3.5,2\nmill,17,11.25\n")
+    page.select_option("#take-what", "places")
+    page.set_input_files("#take-table", tmp_path / "walk.csv")
+    expect(page.locator("#take-command")).to_contain_text("predict model.npz walk.csv -o answers.csv")
+    path, commands = downloaded(page, "places", "csv", tmp_path)
+    by_command(commands, tmp_path)
+    assert path.read_bytes() == (tmp_path / "answers.csv").read_bytes()
     path, commands = downloaded(page, "map", "zarr", tmp_path)
     by_command(commands, tmp_path)
     with zipfile.ZipFile(path) as packed:

@@ -7,7 +7,7 @@ import { Here, make, metres, occupied, within } from "./here.js";
 import * as link from "./link.js";
 import * as marks from "./marks.js";
 import { Take } from "./take.js";
-import { Tiles } from "./tiles.js";
+import { Tiles, layerKey } from "./tiles.js";
 import { Camera, MapView } from "./view.js";
 import { Work } from "./work.js";
 
@@ -22,9 +22,10 @@ class App {
     this.camera = new Camera();
     this.camera.listeners.push(() => this.moved());
     this.tiles = new Tiles(() => this.redraw());
-    this.tiles.inView = (source, z, x, y) => this.views.some((view) => {
-      const seen = view.seen();
-      return seen && seen.z === z && x >= seen.x0 && x <= seen.x1 && y >= seen.y0 && y <= seen.y1;
+    this.tiles.inView = (source, { z, x0, x1, y0, y1 }) => this.views.some((view) => {
+      const seen = view.seen(), host = view.host();
+      const shown = [host.source, host.less].some((one) => one && layerKey(one) === layerKey(source));
+      return shown && seen?.z === z && seen.x0 === x0 && seen.x1 === x1 && seen.y0 === y0 && seen.y1 === y1;
     });
     this.views = [];
     this.here = new Here(this);
@@ -175,10 +176,23 @@ class App {
       rested: () => this.rested(),
       fit: () => this.fitAll(),
       band: (step) => this.setBand(this.band + step),
-      drawn: (view) => this.drawn?.(view),
+      drawn: (view) => {
+        this.drawn?.(view);
+        this.drafts();
+      },
       resized: () => this.item && this.later(),
     };
     return new MapView(element, this.camera, this.tiles, () => this.host(i), acts);
+  }
+
+  /** Says so where a draft stays for a while. */
+  drafts() {
+    const any = this.views.some((view) => view.whole === false);
+    if (any === this.drafting) return;
+    this.drafting = any;
+    clearTimeout(this.drafted);
+    if (any) this.drafted = setTimeout(() => (byId("draft").hidden = false), 400);
+    else byId("draft").hidden = true;
   }
 
   /** What a view draws. */

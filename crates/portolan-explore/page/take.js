@@ -11,9 +11,13 @@ const PICTURES = [["png", "PNG"], ["svg", "SVG"], ["pdf", "PDF"]];
 
 const WHAT = {
   picture: ["A picture of this band", PICTURES, (item) => item.kind !== "readings"],
+  spectrum: ["A picture of all bands", PICTURES, (item) => item.kind !== "readings" && item.bands > 1],
+  factors: ["A picture of the emitters' factors", [["png", "PNG"]], (item) => item.kind !== "readings" && item.emitters.length > 0],
   map: ["The map", MAPS, (item) => item.kind !== "readings"],
   model: ["The model", [["npz", "Model (.npz)"]], (item) => item.kind === "model"],
   emitters: ["The emitters", [["geojson", "Ellipses (.geojson)"]], (item) => item.kind === "model" && item.emitters.length > 0],
+  coverage: ["The area above a level", [["json", "Numbers (.json)"], ...PICTURES], (item) => item.kind !== "readings"],
+  places: ["Answers for a table of places", [["csv", "Table (.csv)"]], (item) => item.kind === "model"],
   place: ["The place that was asked", [["csv", "Table (.csv)"]], (item, app) => item.kind === "model" && app.at],
   readings: ["The readings", READINGS, (item) => item.readings !== null],
 };
@@ -23,6 +27,8 @@ export class Take {
     this.app = app;
     byId("take-what").addEventListener("change", () => this.formats());
     for (const id of ["take-format", "take-bands", "take-cell", "take-mask"]) byId(id).addEventListener("change", () => this.commands());
+    byId("take-table").addEventListener("change", () => this.upload());
+    byId("take-level").addEventListener("change", () => this.commands());
     byId("take-form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.download();
@@ -45,16 +51,20 @@ export class Take {
     const known = WHAT[what]?.[1] ?? [];
     byId("take-format").replaceChildren(...known.map(([ending, text]) => make("option", { value: ending }, text)));
     if (known.some(([ending]) => ending === kept)) byId("take-format").value = kept;
-    byId("take-map").hidden = what !== "map";
+    byId("take-map").hidden = !["map", "coverage"].includes(what);
     byId("take-cell").parentElement.hidden = this.app.item?.kind !== "model";
+    byId("take-mask").parentElement.hidden = what !== "map";
+    byId("take-table").parentElement.hidden = what !== "places";
+    byId("take-level").parentElement.hidden = what !== "coverage";
+    if (!byId("take-level").value) byId("take-level").value = this.app.level;
     this.commands();
   }
 
   words() {
     const { app } = this, what = byId("take-what").value, format = byId("take-format").value;
     const words = { what, format };
-    if (what === "picture") {
-      words.band = app.band;
+    if (what === "picture" || what === "spectrum") {
+      if (what === "picture") words.band = app.band;
       if (app.layer === "above") words.above = app.level;
       if (app.item.readings && app.shows.sensors) words.sensors = "true";
     }
@@ -63,8 +73,26 @@ export class Take {
       words["cell-m"] = app.item.kind === "model" ? byId("take-cell").value : "";
       words.mask = byId("take-mask").value;
     }
+    if (what === "coverage") {
+      words.above = byId("take-level").value;
+      if (byId("take-bands").value === "this") words.bands = app.band;
+      words["cell-m"] = app.item.kind === "model" ? byId("take-cell").value : "";
+    }
+    if (what === "places") words.upload = this.table;
     if (what === "place") Object.assign(words, { x: app.at.x, y: app.at.y });
     return words;
+  }
+
+  /** Keeps a table of places at the server, to be answered. */
+  async upload() {
+    const [file] = byId("take-table").files;
+    if (!file) return;
+    try {
+      this.table = (await api.upload(file)).upload;
+      this.commands();
+    } catch (error) {
+      byId("take-note").textContent = error.message;
+    }
   }
 
   async lines(words) {

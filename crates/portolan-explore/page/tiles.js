@@ -7,10 +7,12 @@ import { SHADES } from "./colour.js";
 
 export const TILE = 256;
 const FINE = 2;
-const DRAFT = 8;
 const UNKNOWN = -32768;
 const MOST_KEPT = 320;
-const AT_ONCE = 4;
+/** Thousandths of a second until tiles that are not there are asked for again, and how often only
+ * those that are finished: a draft gets better only now and then. */
+const AGAIN = 200;
+const FINISHED = 4;
 
 /** What tiles show: a map, a layer and what it needs. Equal keys share tiles. */
 export function layerKey(source) {
@@ -55,14 +57,12 @@ export class Tiles {
     return tile;
   }
 
-  put(source, z, x, y, step, values) {
+  put(source, z, x, y, values, draft = false) {
     const key = this.key(source, z, x, y);
-    const old = this.kept.get(key);
-    if (old && old.step < step) return;
-    discard(old);
+    discard(this.kept.get(key));
     this.version++;
     const gaps = values ? values.indexOf(UNKNOWN) >= 0 : false;
-    this.kept.set(key, { values, step, gaps, picture: null, painted: "", used: ++this.tick });
+    this.kept.set(key, { values, draft, gaps, picture: null, painted: "", used: ++this.tick });
     if (this.kept.size > MOST_KEPT) {
       const oldest = [...this.kept].sort((a, b) => a[1].used - b[1].used);
       for (const [gone, tile] of oldest.slice(0, this.kept.size - MOST_KEPT * 0.8)) {
@@ -72,18 +72,19 @@ export class Tiles {
     }
   }
 
-  /** Asks for the tiles of a rectangle that are missing: those that the server has at once, the
-   * others one by one, a draft first. */
-  want(source, { z, x0, x1, y0, y1 }) {
+  /** Whether a tile is not here in its final detail. */
+  lacks(source, z, x, y) {
+    return this.kept.get(this.key(source, z, x, y))?.draft ?? true;
+  }
+
+  /** Asks for the tiles of a rectangle that are missing. The server answers at once with what it
+   * has; drafts are asked for again until the tiles are there. */
+  want(source, view) {
+    const { z, x0, x1, y0, y1 } = view;
     const place = `${layerKey(source)}/${z}/${x0}/${x1}/${y0}/${y1}`;
-    const missing = [];
-    for (let y = y0; y <= y1; y++) for (let x = x0; x <= x1; x++) {
-      const tile = this.kept.get(this.key(source, z, x, y));
-      if (!tile || tile.step > FINE) missing.push([x, y]);
-    }
-    if (!missing.length) return Promise.resolve();
+    if (!this.missing(source, view)) return Promise.resolve();
     if (this.asked.has(place)) return this.asked.get(place);
-    const work = this.fetchAll(source, { z, x0, x1, y0, y1 }, missing)
+    const work = this.fetchAll(source, view)
       .catch((error) => {
         if (error.name !== "AbortError" && !(error instanceof TypeError)) console.warn(error.message);
       })
@@ -92,64 +93,55 @@ export class Tiles {
     return work;
   }
 
-  async fetchAll(source, view, missing) {
-    const { z, x0, x1, y0, y1 } = view;
-    const words = { z, x0, x1, y0, y1, ...layerQuery(source, FINE) };
+  /** The smallest rectangle around the tiles that are missing, or nothing. */
+  missing(source, { z, x0, x1, y0, y1 }) {
+    let left = null;
+    for (let y = y0; y <= y1; y++) for (let x = x0; x <= x1; x++) {
+      if (!this.lacks(source, z, x, y)) continue;
+      left ??= { z, x0: x, x1: x, y0: y, y1: y };
+      left = { z, x0: Math.min(left.x0, x), x1: Math.max(left.x1, x), y0: left.y0, y1: y };
+    }
+    return left;
+  }
+
+  async fetchAll(source, view) {
+    let n = 0;
+    for (let left = this.missing(source, view); left; left = this.missing(source, view)) {
+      await this.fetch(source, left, n++ % (FINISHED + 1) === 0);
+      if (!this.missing(source, view)) return;
+      await new Promise((done) => setTimeout(done, AGAIN));
+      // Nobody looks there any more.
+      if (this.inView && !this.inView(source, view)) return;
+    }
+  }
+
+  async fetch(source, { z, x0, x1, y0, y1 }, drafts) {
+    const words = { z, x0, x1, y0, y1, drafts, ...layerQuery(source, FINE) };
     const buffer = await api.bytes(`/api/items/${source.id}/tiles${api.query(words)}`);
     const count = (x1 - x0 + 1) * (y1 - y0 + 1);
     const flags = new Uint8Array(buffer, 0, count);
     const size = (TILE / FINE + 1) ** 2;
     let at = count + (count % 2), n = 0, found = 0;
     for (let y = y1; y >= y0; y--) for (let x = x0; x <= x1; x++, n++) {
-      if (flags[n] === 1) {
-        this.put(source, z, x, y, FINE, new Int16Array(buffer, at, size));
-        at += 2 * size;
+      const here = flags[n] === 1 || flags[n] === 3;
+      if (flags[n] && this.lacks(source, z, x, y)) {
+        this.put(source, z, x, y, here ? new Int16Array(buffer, at, size) : null, flags[n] === 3);
         found++;
-      } else if (flags[n] === 2) {
-        this.put(source, z, x, y, FINE, null);
       }
+      if (here) at += 2 * size;
     }
     if (found) this.changed();
-    const middle = [(x0 + x1) / 2, (y0 + y1) / 2];
-    const left = missing
-      .filter(([x, y]) => (this.kept.get(this.key(source, z, x, y))?.step ?? 99) > FINE)
-      .sort((a, b) => Math.hypot(a[0] - middle[0], a[1] - middle[1]) - Math.hypot(b[0] - middle[0], b[1] - middle[1]));
-    if (!left.length) return;
-    await this.each(source, z, left, DRAFT);
-    await this.each(source, z, left, FINE);
-  }
-
-  async each(source, z, list, step) {
-    const queue = list.slice();
-    const worker = async () => {
-      for (let next = queue.shift(); next; next = queue.shift()) {
-        const [x, y] = next;
-        // Nobody looks there any more.
-        if (this.inView && !this.inView(source, z, x, y)) continue;
-        const old = this.kept.get(this.key(source, z, x, y));
-        if (old && old.step <= step) continue;
-        const path = `/api/items/${source.id}/tile/${z}/${x}/${y}${api.query(layerQuery(source, step))}`;
-        try {
-          this.put(source, z, x, y, step, new Int16Array(await api.bytes(path)));
-        } catch (error) {
-          if (error.status !== 404) throw error;
-          this.put(source, z, x, y, step, null);
-        }
-        this.changed();
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, worker));
   }
 }
 
-/** Pixels that are painted before they go to a canvas, and canvases of tiles that are gone, by size. */
-const images = new Map(), spare = new Map();
+/** Pixels that are painted before they go to a canvas, and canvases of tiles that are gone. */
+const SIDE = TILE / FINE + 1;
+let image = null;
+const spare = [];
 
 function discard(tile) {
   if (!tile?.picture) return;
-  const kept = spare.get(tile.picture.width) ?? [];
-  if (kept.length < 128) kept.push(tile.picture);
-  spare.set(tile.picture.width, kept);
+  if (spare.length < 128) spare.push(tile.picture);
   tile.picture = null;
   tile.painted = "";
 }
@@ -159,10 +151,10 @@ function discard(tile) {
 export function picture(tile, paint) {
   if (!tile.values) return null;
   if (tile.painted === paint.key) return tile.picture;
-  const { values, step, gaps } = tile, n = TILE / step + 1;
-  tile.picture ??= spare.get(n)?.pop() ?? new OffscreenCanvas(n, n);
-  if (!images.has(n)) images.set(n, new ImageData(n, n));
-  const image = images.get(n), out = new Uint32Array(image.data.buffer);
+  const { values, gaps } = tile;
+  tile.picture ??= spare.pop() ?? new OffscreenCanvas(SIDE, SIDE);
+  image ??= new ImageData(SIDE, SIDE);
+  const out = new Uint32Array(image.data.buffer);
   const { shades, low, high, steps } = paint;
   if (steps) {
     for (let i = 0; i < out.length; i++) out[i] = values[i] === UNKNOWN ? 0 : shades[values[i]];
@@ -181,7 +173,7 @@ export function picture(tile, paint) {
 
 /** The difference of two tiles of the same place, as a tile. */
 export function difference(a, b) {
-  if (!a?.values || !b?.values || a.step !== b.step) return null;
+  if (!a?.values || !b?.values) return null;
   if (a.less?.from === b.values) return a.less.tile;
   const values = new Int16Array(a.values.length);
   let gaps = false;
@@ -192,14 +184,14 @@ export function difference(a, b) {
       gaps = true;
     } else values[i] = Math.max(-32767, Math.min(32767, one - two));
   }
-  a.less = { from: b.values, tile: { values, step: a.step, gaps, picture: null, painted: "" } };
+  a.less = { from: b.values, tile: { values, draft: a.draft || b.draft, gaps, picture: null, painted: "" } };
   return a.less.tile;
 }
 
 /** What a tile says at a share of its width (from the left) and height (from the top). */
 export function valueIn(tile, u, v, steps) {
   if (!tile?.values) return null;
-  const n = TILE / tile.step, m = n + 1;
+  const n = TILE / FINE, m = n + 1;
   const x = Math.min(Math.max(u, 0), 1) * n, y = Math.min(Math.max(v, 0), 1) * n;
   if (steps) {
     const value = tile.values[Math.round(y) * m + Math.round(x)];

@@ -168,6 +168,7 @@ export class MapView {
     context.fillRect(0, 0, context.canvas.width, context.canvas.height);
     if (told.plan) this.drawPlan(context, told.plan);
     const seen = this.seen();
+    this.whole = undefined;
     if (!told.source || !seen) return;
     context.save();
     const [left, top] = this.pixel(told.area[0], told.area[3]);
@@ -180,6 +181,7 @@ export class MapView {
     let whole = true;
     for (let y = seen.y1; y >= seen.y0; y--) for (let x = seen.x0; x <= seen.x1; x++) {
       const tile = this.tile(told.source, told.less, seen.z, x, y);
+      if (tile?.draft) whole = false;
       if (tile && (!tile.values || this.drawTile(context, picture(tile, told.paint), seen.z, x, y))) continue;
       whole = false;
       if (!this.drawFromAbove(context, told, seen.z, x, y) && this.before) {

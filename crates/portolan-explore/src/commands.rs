@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use portolan_io::drawn::GridWish;
+
 use crate::answer::Refusal;
 use crate::export::{What, Wish, wish_words};
 use crate::library::{FitCall, Item, Library, Source};
@@ -103,7 +105,10 @@ pub fn file_name(wish: &Wish) -> String {
         What::Emitters => "emitters",
         What::Map => "map",
         What::Picture => "picture",
-        What::Place => "answers",
+        What::Spectrum => "bands",
+        What::Factors => "factors",
+        What::Coverage => "coverage",
+        What::Place | What::Places => "answers",
     };
     // The ending goes into a file's name: letters and digits alone.
     let ending: String = wish.ending.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
@@ -114,6 +119,7 @@ pub fn file_name(wish: &Wish) -> String {
 pub fn for_wish(library: &Library, item: &Item, wish: &Wish) -> Result<Vec<String>, Refusal> {
     let (file, mut lines) = file_of(library, item);
     let output = file_name(wish);
+    let bands_alone = || Wish { grid: GridWish::default(), masks: Vec::new(), ..wish.clone() };
     let is_map = item.surface().is_ok_and(|surface| matches!(surface.as_ref(), Surface::Map(_)));
     match wish.what {
         What::Model => {}
@@ -141,9 +147,29 @@ pub fn for_wish(library: &Library, item: &Item, wish: &Wish) -> Result<Vec<Strin
         What::Place => {
             let at = wish.place.ok_or_else(|| Refusal::input("say the place with x and y"))?;
             lines.push(format!("printf 'x_m,y_m\\n{},{}\\n' > places.csv", at.x_m, at.y_m));
-            lines.push(Line::new(&["predict", &file, "places.csv", "-o", &output]).finish());
+            let mut line = Line::new(&["predict", &file, "places.csv", "-o", &output]);
+            wish_words(&bands_alone(), &mut line);
+            lines.push(line.finish());
         }
-        What::Picture => {
+        What::Places => {
+            let table = wish.table.as_ref().map_or("places.csv", |table| &table.name);
+            let mut line = Line::new(&["predict", &file, table, "-o", &output]);
+            wish_words(&bands_alone(), &mut line);
+            lines.push(line.finish());
+        }
+        What::Coverage => {
+            let mut line = Line::new(&["coverage", &file]);
+            let above = wish.above.ok_or_else(|| Refusal::input("say the level with above"))?;
+            line.option("--above", Some(above));
+            wish_words(&Wish { masks: Vec::new(), ..wish.clone() }, &mut line);
+            if wish.ending == "json" {
+                lines.push(format!("{} --json > {output}", line.finish()));
+            } else {
+                line.option("-o", Some(output));
+                lines.push(line.finish());
+            }
+        }
+        What::Picture | What::Spectrum | What::Factors => {
             let mut map = file.clone();
             if !is_map {
                 map = "map.npz".into();
@@ -152,9 +178,18 @@ pub fn for_wish(library: &Library, item: &Item, wish: &Wish) -> Result<Vec<Strin
                 lines.push(line.finish());
             }
             let mut line = Line::new(&["plot", &map, "-o", &output]);
-            line.option("--band", Some(wish.band));
-            line.option("--above", wish.above);
-            if let Some(readings) = library.readings_of(item).filter(|_| wish.sensors) {
+            match wish.what {
+                What::Spectrum => line.word("--by-frequency"),
+                What::Factors => line.word("--factors"),
+                _ => line.option("--band", Some(wish.band)),
+            }
+            let plain = wish.what != What::Factors;
+            if wish.what == What::Spectrum {
+                wish_words(&bands_alone(), &mut line);
+            }
+            line.option("--above", wish.above.filter(|_| plain));
+            let readings = library.readings_of(item).filter(|_| wish.sensors && plain);
+            if let Some(readings) = readings {
                 let (name, words, _) = readings_file(&readings);
                 line.option("--readings", Some(name));
                 said(&mut line, &words);

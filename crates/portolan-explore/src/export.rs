@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portolan::{Model, Progress, RadioMap, Readings, Site};
+use portolan_io::covered::Counted;
 use portolan_io::drawn::{BYTES_AT_ONCE, GridWish, MapRequest, MapSize, check_map, draw_map};
 use portolan_io::gis::{Chosen, Mask, MaskRule, Masked, WholeMap, write_emitters, write_raster};
 use portolan_io::picture::{
-    Layer, Look, MapFigure, PictureKind, advice_figure, map_figure, residuals_figure,
+    Layer, Look, MapFigure, PictureKind, Typeface, advice_figure, factors_figure, map_figure,
+    residuals_figure, spectrum_figure,
 };
 use portolan_io::told::{advice_csv, advice_json};
 use portolan_io::{
@@ -22,6 +24,7 @@ use crate::jobs::{Job, Outcome};
 use crate::library::{Content, Item, Library};
 use crate::query::Query;
 use crate::surface::Surface;
+use crate::uploads::{Upload, Uploads};
 
 /// Bytes of memory that drawing a whole map for a file may take; larger ones are for the command.
 const MOST_MEMORY: u64 = 1_500_000_000;
@@ -43,8 +46,16 @@ pub enum What {
     Map,
     /// A picture of one band.
     Picture,
+    /// All bands in small panels, by frequency.
+    Spectrum,
+    /// SLFs and PSDs of the emitters.
+    Factors,
+    /// How much of the area lies above a level.
+    Coverage,
     /// What the model says about one place.
     Place,
+    /// What the model says about an uploaded table of places.
+    Places,
 }
 
 impl What {
@@ -55,10 +66,15 @@ impl What {
             "emitters" => What::Emitters,
             "map" => What::Map,
             "picture" => What::Picture,
+            "spectrum" => What::Spectrum,
+            "factors" => What::Factors,
+            "coverage" => What::Coverage,
             "place" => What::Place,
+            "places" => What::Places,
             _ => {
                 return Err(Refusal::input(format!(
-                    "what={text}: expected model, readings, emitters, map, picture or place"
+                    "what={text}: expected model, readings, emitters, map, picture, spectrum, \
+                     factors, coverage, place or places"
                 )));
             }
         })
@@ -77,17 +93,20 @@ pub struct Wish {
     pub grid: GridWish,
     pub masks: Vec<String>,
     pub place: Option<Site>,
+    /// A table of places.
+    pub table: Option<Upload>,
     /// Whether a picture marks the sensors.
     pub sensors: bool,
 }
 
 impl Wish {
-    pub fn parse(query: &Query, item: &Item) -> Result<Self, Refusal> {
+    pub fn parse(query: &Query, item: &Item, uploads: &Uploads) -> Result<Self, Refusal> {
         let what = What::parse(query.text("what").unwrap_or("map"))?;
         let usual = match what {
             What::Emitters => "geojson",
-            What::Picture => "png",
-            What::Place => "csv",
+            What::Picture | What::Spectrum | What::Factors => "png",
+            What::Coverage => "json",
+            What::Place | What::Places => "csv",
             _ => "npz",
         };
         let ending = query.text("format").unwrap_or(usual).to_ascii_lowercase();
@@ -130,6 +149,7 @@ impl Wish {
             (Some(x), Some(y)) => Some(Site::new(x, y)),
             _ => None,
         };
+        let table = query.whole("upload")?.map(|id| uploads.get(id)).transpose()?;
         Ok(Self {
             what,
             ending,
@@ -139,6 +159,7 @@ impl Wish {
             grid,
             masks,
             place,
+            table,
             sensors: query.text("sensors") == Some("true"),
         })
     }
@@ -190,18 +211,33 @@ fn write_to(
         What::Place => {
             only(wish, "csv")?;
             let at = wish.place.ok_or_else(|| Refusal::input("say the place with x and y"))?;
-            write_place(path, model_of(item)?, at, progress)?;
+            let places = PlaceTable {
+                header: vec!["x_m".into(), "y_m".into()],
+                lines: vec![vec![at.x_m.to_string(), at.y_m.to_string()]],
+                sites: vec![at],
+            };
+            write_places(path, model_of(item)?, &places, wish, progress)?;
+        }
+        What::Places => {
+            only(wish, "csv")?;
+            let model = model_of(item)?;
+            let table = wish.table.as_ref();
+            let table = table.ok_or_else(|| Refusal::input("upload a table of places first"))?;
+            write_places(path, model, &table.places(model)?, wish, progress)?;
         }
         What::Map => match item.surface()?.as_ref() {
             Surface::Model(model) => write_model_map(path, model, wish, progress)?,
             Surface::Map(map) => write_stored_map(path, map, wish)?,
         },
-        What::Picture => {
+        What::Picture | What::Spectrum | What::Factors | What::Coverage => {
             let readings = library.readings_of(item).filter(|_| wish.sensors);
             let readings = readings.as_ref().and_then(|item| item.readings());
-            let bytes = picture(item, wish, readings.map(Arc::as_ref), progress)?;
+            let bytes = match wish.what {
+                What::Coverage => coverage(item, wish, progress)?,
+                _ => picture(item, wish, readings.map(Arc::as_ref), progress)?,
+            };
             std::fs::write(path, bytes)
-                .map_err(|error| Refusal::broken(format!("the picture: {error}")))?;
+                .map_err(|error| Refusal::broken(format!("the file: {error}")))?;
         }
     }
     Ok(())
@@ -289,21 +325,40 @@ fn write_stored_map(path: &Path, map: &RadioMap, wish: &Wish) -> Result<(), Refu
     Ok(write_map(path, &mask.masked(map)?, &options)?)
 }
 
-fn write_place(
+fn write_places(
     path: &Path,
     model: &Model,
-    at: Site,
+    places: &PlaceTable,
+    wish: &Wish,
     progress: &Progress<'_>,
 ) -> Result<(), Refusal> {
-    let bands: Vec<usize> = (0..model.bands()).collect();
-    let found = model.predict_bands(&[at], &bands, progress)?;
-    let places = PlaceTable {
-        header: vec!["x_m".into(), "y_m".into()],
-        lines: vec![vec![at.x_m.to_string(), at.y_m.to_string()]],
-        sites: vec![at],
-    };
+    let bands = wish.bands.clone().unwrap_or_else(|| (0..model.bands()).collect());
+    check_memory(places.sites.len().saturating_mul(bands.len()))?;
+    let found = model.predict_bands(&places.sites, &bands, progress)?;
     let about = (model.labels(), &bands[..], model.scale());
-    Ok(write_predictions(path, &places, &found, about, false)?)
+    Ok(write_predictions(path, places, &found, about, false)?)
+}
+
+fn kind_of(wish: &Wish, known: &str) -> Result<PictureKind, Refusal> {
+    PictureKind::of_ending(&wish.ending)
+        .ok_or_else(|| Refusal::input(format!("format={}: expected {known}", wish.ending)))
+}
+
+fn coverage(item: &Item, wish: &Wish, progress: &Progress<'_>) -> Result<Vec<u8>, Refusal> {
+    let above = wish.above.ok_or_else(|| Refusal::input("say the level in dB with above"))?;
+    let surface = item.surface()?;
+    let bands = wish.bands.clone().unwrap_or_else(|| (0..surface.bands()).collect());
+    let counted = match surface.as_ref() {
+        Surface::Model(model) => {
+            Counted::of_model(model, wish.grid.on(model)?, &bands, above, progress)?
+        }
+        Surface::Map(map) => Counted::of_map(map, &bands, above),
+    };
+    if wish.ending == "json" {
+        return Ok(format!("{:#}\n", counted.json()).into_bytes());
+    }
+    let kind = kind_of(wish, "json, png, svg or pdf")?;
+    Ok(kind.bytes(&counted.scene(None, &Typeface::new())?, None)?.0)
 }
 
 fn picture(
@@ -312,9 +367,7 @@ fn picture(
     readings: Option<&Readings>,
     progress: &Progress<'_>,
 ) -> Result<Vec<u8>, Refusal> {
-    let kind = PictureKind::of_ending(&wish.ending).ok_or_else(|| {
-        Refusal::input(format!("format={}: expected png, svg or pdf", wish.ending))
-    })?;
+    let kind = kind_of(wish, "png, svg or pdf")?;
     let drawn;
     let map = match item.surface()?.as_ref() {
         Surface::Map(map) => map.as_ref(),
@@ -325,16 +378,19 @@ fn picture(
             &drawn
         }
     };
+    if wish.what == What::Factors {
+        only(wish, "png")?;
+        return Ok(factors_figure(map, None)?.png());
+    }
     let look = Look { layer: wish.above.map_or(Layer::Power, Layer::Above), ..Look::default() };
-    let scene = map_figure(&MapFigure {
-        map,
-        truth: None,
-        readings,
-        band: wish.band,
-        title: None,
-        offset: map.scale().link().offset(),
-        look: &look,
-    })?;
+    let offset = map.scale().link().offset();
+    let scene = if wish.what == What::Spectrum {
+        let bands = wish.bands.clone().unwrap_or_else(|| (0..map.bands()).collect());
+        spectrum_figure(map, &bands, readings, None, offset, &look)?
+    } else {
+        let (band, look) = (wish.band, &look);
+        map_figure(&MapFigure { map, truth: None, readings, band, title: None, offset, look })?
+    };
     Ok(kind.bytes(&scene, None)?.0)
 }
 

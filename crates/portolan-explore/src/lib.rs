@@ -21,6 +21,7 @@ mod demo;
 mod export;
 mod guard;
 mod jobs;
+mod lattice;
 mod library;
 mod query;
 mod routes;

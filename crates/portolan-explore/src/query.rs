@@ -21,6 +21,16 @@ impl Query {
         self.text(name).map(parse).transpose()
     }
 
+    /// Yes or no, and what it is where nothing is said.
+    pub fn flag(&self, name: &str, usual: bool) -> Result<bool, Refusal> {
+        match self.text(name) {
+            None => Ok(usual),
+            Some("true") => Ok(true),
+            Some("false") => Ok(false),
+            Some(text) => Err(Refusal::input(format!("{name}={text}: expected true or false"))),
+        }
+    }
+
     /// A whole number, where the name is there.
     pub fn whole<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Refusal> {
         let wrong = |text: &str| Refusal::input(format!("{name}={text}: expected a whole number"));

@@ -37,6 +37,8 @@ const ARRIVAL: Duration = Duration::from_secs(10);
 const UPLOAD: Duration = Duration::from_secs(120);
 /// Files that are written for export at once.
 const MOST_EXPORTS: usize = 2;
+/// Requests that may wait for tiles to be drawn.
+const MOST_WAITING: usize = 600;
 /// Questions about places and sensors that are worked on at once.
 const MOST_QUESTIONS: usize = 8;
 
@@ -45,9 +47,10 @@ pub struct Shared {
     pub door: Door,
     pub library: Arc<Library>,
     pub jobs: Jobs,
-    pub blocks: Blocks,
+    pub blocks: Arc<Blocks>,
     pub uploads: Uploads,
     exports: Semaphore,
+    waiting: Semaphore,
     questions: Semaphore,
     /// Answers that said a mistake of ours.
     failures: AtomicU64,
@@ -62,7 +65,8 @@ impl Shared {
             door,
             library: Arc::new(library),
             jobs: Jobs::default(),
-            blocks: Blocks::new(),
+            blocks: Arc::new(Blocks::new()),
+            waiting: Semaphore::new(MOST_WAITING),
             uploads: Uploads::new()?,
             exports: Semaphore::new(MOST_EXPORTS),
             questions: Semaphore::new(MOST_QUESTIONS),

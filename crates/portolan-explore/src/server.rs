@@ -54,6 +54,15 @@ impl Server {
         let token = (!address.ip().is_loopback()).then(token).transpose()?;
         let door = Door { port: address.port(), token: token.clone() };
         let shared = explorer.share(door)?;
+        let inside = runtime.enter();
+        // The page shows the last map or model first.
+        for item in shared.library.all().iter().rev() {
+            if let Ok(surface) = item.surface() {
+                shared.blocks.draw_ahead(item.id, surface);
+                break;
+            }
+        }
+        drop(inside);
         let stop = Arc::new(Notify::new());
         let task = runtime.spawn(accept(listener, shared.clone(), stop.clone()));
         Ok(Self { address, token, shared, stop, runtime: Some(runtime), task })
@@ -83,6 +92,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop.notify_one();
         self.shared.jobs.cancel_all();
+        self.shared.blocks.end();
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(Duration::from_millis(500));
         }

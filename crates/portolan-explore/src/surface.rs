@@ -83,6 +83,27 @@ impl Surface {
         }
     }
 
+    /// Whether power alone costs less than with its spread.
+    pub fn power_costs_less(&self) -> bool {
+        match self {
+            Surface::Model(model) => model.power_costs_less(),
+            Surface::Map(_) => false,
+        }
+    }
+
+    /// Power alone at places, places x bands.
+    pub fn power(
+        &self,
+        at: &[Site],
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Array2<f64>, EstimateError> {
+        match self {
+            Surface::Model(model) => model.power_bands(at, bands, progress),
+            Surface::Map(map) => Ok(read_map(map, at, bands, progress)?.power),
+        }
+    }
+
     /// Power and spread at places.
     pub fn ask(
         &self,

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use portolan::Model;
 use portolan_io::told::summary_json;
 use portolan_io::words::base_name;
 use portolan_io::{
-    Content as Read, Loaded, ReadOptions, first_lines, inspect, read, read_readings,
+    Content as Read, Loaded, PlaceTable, ReadOptions, first_lines, inspect, read, read_places,
+    read_readings,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -110,6 +112,11 @@ impl Upload {
             "upload": self.id, "name": self.name, "bytes": self.bytes, "lines": lines,
             "summary": summary, "problem": problem,
         })
+    }
+
+    /// Reads it as a table of places of a model.
+    pub fn places(&self, model: &Model) -> Result<PlaceTable, Refusal> {
+        read_places(&self.path, model.crs()).map_err(|error| self.plain(error.into()))
     }
 
     /// Reads it and takes it into the library.

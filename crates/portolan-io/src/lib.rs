@@ -16,6 +16,7 @@
 //! ```
 
 mod authors;
+pub mod covered;
 pub mod drawn;
 mod error;
 mod format;

@@ -1,17 +1,24 @@
 //! Tiles, one by one or all of a view that are ready.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::pin::pin;
+use std::time::{Duration, Instant};
 
 use axum::extract::Path;
+use axum::http::HeaderValue;
+use axum::response::Response;
 
-use super::{Id, State, band_of, item_of};
+use super::{Id, Shared, State, band_of, item_of};
 use crate::answer::{Answered, Refusal, bytes_answer};
-use crate::blocks::BANDS;
+use crate::blocks::{Seen, View};
 use crate::query::Query;
-use crate::surface::Surface;
-use crate::tile::{Block, Layer, STEPS, Tile, UNKNOWN, ZOOMS};
+use crate::tile::{Layer, STEPS, Tile, ZOOMS};
 
+/// How long a tile is waited for before a draft is given.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// How often who waits longer asks again, so that the server knows that somebody does.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Tiles of one answer.
 const MOST_TILES: i64 = 256;
 /// The farthest tile that is named.
@@ -52,28 +59,39 @@ fn tile_at(z: i32, x: i64, y: i64, step: usize) -> Result<Tile, Refusal> {
     )))
 }
 
-/// The first band of every part that a layer looks at.
-fn parts(surface: &Surface, layer: Layer, band: usize) -> Vec<usize> {
-    match layer {
-        Layer::Best => (0..surface.bands()).step_by(BANDS).collect(),
-        _ => vec![band],
-    }
+/// The answer with a tile: a draft says so.
+fn answer(values: Vec<i16>, full: bool) -> Response {
+    let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let mut response = bytes_answer("application/octet-stream", bytes);
+    let detail = HeaderValue::from_static(if full { "full" } else { "draft" });
+    response.headers_mut().insert("portolan-detail", detail);
+    response
 }
 
-/// Appends what a layer says of blocks; of several the strongest band of all.
-fn write(blocks: &[Arc<Block>], band: usize, layer: Layer, out: &mut Vec<u8>) {
-    if let [block] = blocks {
-        return block.write(band, layer, out);
-    }
-    let mut best = vec![(UNKNOWN, UNKNOWN); blocks.first().map_or(0, |block| block.size)];
-    for block in blocks {
-        for (best, found) in best.iter_mut().zip(block.best()) {
-            if found.1 > best.1 {
-                *best = found;
-            }
+/// Waits until a view is there in full, or there is a draft of it and no time left.
+async fn waited(
+    shared: &Shared,
+    view: &View<'_>,
+    patience: Option<Duration>,
+) -> Result<Seen, Refusal> {
+    let begun = Instant::now();
+    let mut waits = None;
+    loop {
+        let changed = shared.blocks.changed.notified();
+        let mut changed = pin!(changed);
+        changed.as_mut().enable();
+        let seen = shared.blocks.look(view)?;
+        let left = patience.map(|patience| patience.saturating_sub(begun.elapsed()));
+        if seen.full || (seen.any && left == Some(Duration::ZERO)) {
+            return Ok(seen);
         }
+        if waits.is_none() {
+            let turn = shared.waiting.try_acquire();
+            waits = Some(turn.map_err(|_| Refusal::busy("too many tiles are being drawn"))?);
+        }
+        let most = left.filter(|_| seen.any).unwrap_or(AGAIN);
+        let _ = tokio::time::timeout(most, changed).await;
     }
-    best.into_iter().for_each(|(band, _)| out.extend_from_slice(&band.to_le_bytes()));
 }
 
 pub async fn one(
@@ -90,25 +108,23 @@ pub async fn one(
     let item = item_of(&shared, id)?;
     let surface = item.surface()?;
     let (band, layer) = (band_of(&query, surface.bands())?, layer_of(&query)?);
+    let patience = if query.flag("wait", false)? { None } else { Some(PATIENCE) };
     if !tile.touches(&surface.area()?) {
         return Err(Refusal::missing("the tile lies outside of the map"));
     }
-    let mut blocks = Vec::new();
-    for first in parts(surface, layer, band) {
-        blocks.push(shared.blocks.get(id, surface, tile, first).await?);
-    }
-    let mut out = Vec::with_capacity(2 * tile.places() * tile.places());
-    write(&blocks, band, layer, &mut out);
-    Ok(bytes_answer("application/octet-stream", out))
+    let view = View { item: id, surface, tile, band, layer };
+    let seen = waited(&shared, &view, patience).await?;
+    Ok(answer(view.values(&seen), seen.full))
 }
 
-/// A byte for every tile of a rectangle (0 not drawn yet, 1 here, 2 outside of the map), y from the
-/// top and x from the left, then the tiles that are here, one after the other.
+/// A byte for every tile of a rectangle (0 nothing yet, 1 here, 2 outside of the map, 3 a draft), y
+/// from the top and x from the left, then the tiles that are here, one after the other.
 pub async fn many(shared: State, Id(id): Id, query: Query) -> Answered {
     let item = item_of(&shared, id)?;
     let surface = item.surface()?.clone();
     let (band, layer, step) =
         (band_of(&query, surface.bands())?, layer_of(&query)?, step_of(&query)?);
+    let drafts = query.flag("drafts", true)?;
     let z: i32 = query.needed("z")?;
     let [x0, x1, y0, y1]: [i64; 4] =
         [query.needed("x0")?, query.needed("x1")?, query.needed("y0")?, query.needed("y1")?];
@@ -119,24 +135,45 @@ pub async fn many(shared: State, Id(id): Id, query: Query) -> Answered {
         )));
     }
     let area = surface.area()?;
+    let view = |x: i64, y: i64| View {
+        item: id,
+        surface: &surface,
+        tile: Tile { z, x, y, step },
+        band,
+        layer,
+    };
+    let mut views: Vec<View<'_>> = (low.y..=high.y)
+        .flat_map(|y| (low.x..=high.x).map(move |x| (x, y)))
+        .map(|(x, y)| view(x, y))
+        .filter(|view| view.tile.touches(&area))
+        .collect();
+    // What is asked for last is drawn first: the middle of the rectangle.
+    let away = |v: &View<'_>| (2 * v.tile.x - x0 - x1).abs().max((2 * v.tile.y - y0 - y1).abs());
+    views.sort_by_key(|view| Reverse(away(view)));
+    if let Some(middle) = views.last().filter(|_| drafts) {
+        waited(&shared, middle, Some(Duration::ZERO)).await?;
+    }
+    let mut seen = HashMap::new();
+    for view in &views {
+        seen.insert((view.tile.x, view.tile.y), shared.blocks.look(view)?);
+    }
+    let surface = surface.clone();
     let bytes = shared
-        .question(move |shared| {
+        .question(move |_| {
             let size = 2 * low.places() * low.places();
-            let count = ((x1 - x0 + 1) * (y1 - y0 + 1)) as usize;
-            let (mut flags, mut values) = (Vec::new(), Vec::with_capacity(count * size));
+            let (mut flags, mut values) = (Vec::new(), Vec::with_capacity(seen.len() * size));
             for y in (low.y..=high.y).rev() {
                 for x in low.x..=high.x {
-                    let tile = Tile { z, x, y, step };
-                    if !tile.touches(&area) {
+                    let Some(seen) = seen.get(&(x, y)) else {
                         flags.push(2);
                         continue;
-                    }
-                    let ready = |first: usize| shared.blocks.ready(id, tile, first);
-                    let blocks: Option<Vec<_>> =
-                        parts(&surface, layer, band).into_iter().map(ready).collect();
-                    flags.push(u8::from(blocks.is_some()));
-                    if let Some(blocks) = blocks {
-                        write(&blocks, band, layer, &mut values);
+                    };
+                    let shown = seen.full || (seen.any && drafts);
+                    flags.push(if seen.full { 1 } else { 3 * u8::from(shown) });
+                    if shown {
+                        let tile = Tile { z, x, y, step };
+                        let view = View { item: id, surface: &surface, tile, band, layer };
+                        values.extend(view.values(seen).iter().flat_map(|v| v.to_le_bytes()));
                     }
                 }
             }

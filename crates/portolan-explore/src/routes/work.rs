@@ -232,7 +232,7 @@ pub async fn open(shared: State, Id(id): Id, request: Request) -> Answered {
 /// The lines that write what the same query exports.
 pub async fn commands(shared: State, Id(id): Id, query: Query) -> Answered {
     let item = item_of(&shared, id)?;
-    let wish = Wish::parse(&query, &item)?;
+    let wish = Wish::parse(&query, &item, &shared.uploads)?;
     let lines = for_wish(&shared.library, &item, &wish)?;
     Ok(json_answer(&json!({ "commands": lines, "file": file_name(&wish) })))
 }
@@ -240,7 +240,7 @@ pub async fn commands(shared: State, Id(id): Id, query: Query) -> Answered {
 /// A file of an item.
 pub async fn export(shared: State, Id(id): Id, query: Query) -> Answered {
     let item = item_of(&shared, id)?;
-    let wish = Wish::parse(&query, &item)?;
+    let wish = Wish::parse(&query, &item, &shared.uploads)?;
     written(&shared, move |shared| {
         write(&shared.library, &item, &wish, &file_name(&wish), &Progress::silent())
     })

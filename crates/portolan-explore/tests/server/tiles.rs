@@ -31,12 +31,15 @@ fn inside(area: Region, site: &Site) -> bool {
 fn a_tile_holds_what_the_model_predicts() {
     let (server, model) = with_model();
     let area = model.grid_or_default().unwrap().region();
-    for (z, x, y, step) in [(3, 0, 0, 8), (2, 0, 0, 16), (5, 1, 2, 16), (4, 1, 0, 4)] {
+    for (z, x, y, step) in [(3, 0, 0, 8), (2, 0, 0, 16), (5, 1, 2, 16), (4, 1, 0, 2), (7, 8, 3, 4)]
+    {
         for band in [0, 2] {
             let tile = |layer: &str| {
-                let path = format!("/api/items/2/tile/{z}/{x}/{y}?band={band}&step={step}{layer}");
+                let query = format!("band={band}&step={step}&wait=true{layer}");
+                let path = format!("/api/items/2/tile/{z}/{x}/{y}?{query}");
                 let answer = get(&server, &path);
                 assert_eq!(answer.status, 200, "{path}");
+                assert!(answer.head.contains("portolan-detail: full"), "{path}");
                 answer.numbers()
             };
             let power = tile("");
@@ -69,7 +72,7 @@ fn a_tile_holds_what_the_model_predicts() {
 #[test]
 fn the_best_server_is_the_strongest_band() {
     let (server, model) = with_model();
-    let best = get(&server, "/api/items/2/tile/3/0/0?layer=best&step=16").numbers();
+    let best = get(&server, "/api/items/2/tile/3/0/0?layer=best&step=16&wait=true").numbers();
     for (i, site) in lattice(3, 0, 0, 16).into_iter().enumerate() {
         if best[i] == i16::MIN {
             continue;
@@ -81,17 +84,46 @@ fn the_best_server_is_the_strongest_band() {
 }
 
 #[test]
-fn tiles_come_together_once_they_are_drawn() {
-    let (server, _) = with_model();
-    let many = || get(&server, "/api/items/2/tiles?z=4&x0=-2&x1=0&y0=0&y1=1&band=1&step=8").body;
-    // Two columns of the map (it begins at -0.5 m) and one outside of it, the upper row first.
-    assert_eq!(many(), [2, 0, 0, 2, 0, 0]);
-    let one = get(&server, "/api/items/2/tile/4/0/1?band=0&step=8");
-    assert_eq!(one.status, 200);
-    let now = many();
-    assert_eq!(now[..6], [2, 0, 1, 2, 0, 0]);
+fn tiles_come_together_and_drafts_are_replaced() {
+    let (server, model) = with_model();
+    let many = |more: &str| {
+        let query = "z=7&x0=7&x1=8&y0=3&y1=3&band=1&step=8";
+        get(&server, &format!("/api/items/2/tiles?{query}{more}")).body
+    };
+    // A draft of both tiles, or more where they were drawn already.
+    let first = many("");
+    assert!(first[..2].iter().all(|flag| [1, 3].contains(flag)), "{:?}", &first[..2]);
+    assert_eq!(first.len(), 2 + 2 * 2 * 33 * 33);
+    let path = "/api/items/2/tile/7/8/3?band=1&step=8&wait=true";
+    let full = get(&server, path).body;
+    get(&server, "/api/items/2/tile/7/7/3?band=0&step=8&wait=true");
     // All bands of a place are drawn at once.
-    assert_eq!(now[6..], get(&server, "/api/items/2/tile/4/0/1?band=1&step=8").body[..]);
+    let now = many("&drafts=false");
+    assert_eq!(now[..2], [1, 1]);
+    assert_eq!(now[2 + 2 * 33 * 33..], full[..]);
+    // A draft is near what it stands for.
+    let drafts = first[2 + 2 * 33 * 33..].chunks(2).map(|b| i16::from_le_bytes([b[0], b[1]]));
+    let sites = lattice(7, 8, 3, 8);
+    for (i, draft) in drafts.enumerate().step_by(97) {
+        let off = f64::from(draft) / 100.0 - level(&model, sites[i], 1).0;
+        assert!(off.abs() < 2.0, "{i}: {off}");
+    }
+    // Outside of the map: it begins at -0.5 m.
+    let outside = get(&server, "/api/items/2/tiles?z=4&x0=-2&x1=-2&y0=0&y1=1&step=8").body;
+    assert_eq!(outside, [2, 2]);
+    let answer = get(&server, "/api/items/2/tile/7/8/3?wait=perhaps");
+    assert_eq!((answer.status, answer.error().contains("true or false")), (400, true));
+}
+
+#[test]
+fn a_tile_is_the_same_whatever_was_drawn_before() {
+    let tile = "/api/items/2/tile/3/0/0?band=1&step=2&layer=above&level=-60&wait=true";
+    let alone = get(&with_model().0, tile).body;
+    let (server, _) = with_model();
+    for other in ["tile/4/0/0?", "tile/5/1/1?layer=spread&", "tile/3/0/0?layer=power&"] {
+        assert_eq!(get(&server, &format!("/api/items/2/{other}wait=true")).status, 200);
+    }
+    assert!(get(&server, tile).body == alone);
 }
 
 #[test]
@@ -100,7 +132,7 @@ fn a_map_is_drawn_where_it_lies_and_not_turned() {
     let mut explorer = Explorer::empty();
     explorer.add_map("lopsided", map.clone()).unwrap();
     let server = serve(explorer);
-    let power = get(&server, "/api/items/1/tile/4/0/0?band=1&step=8").numbers();
+    let power = get(&server, "/api/items/1/tile/4/0/0?band=1&step=8&wait=true").numbers();
     let sites = lattice(4, 0, 0, 8);
     let mut seen = 0;
     for (i, site) in sites.iter().enumerate() {
@@ -113,6 +145,6 @@ fn a_map_is_drawn_where_it_lies_and_not_turned() {
         }
     }
     assert!(seen >= 4, "{seen}");
-    let spread = get(&server, "/api/items/1/tile/4/0/0?layer=spread&step=8").numbers();
+    let spread = get(&server, "/api/items/1/tile/4/0/0?layer=spread&step=8&wait=true").numbers();
     assert!(spread.iter().all(|s| *s == i16::MIN));
 }

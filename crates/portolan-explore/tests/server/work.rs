@@ -4,9 +4,14 @@ use std::time::{Duration, Instant};
 
 use portolan::{Context, Progress};
 use portolan_explore::Explorer;
+use portolan_io::covered::Counted;
 use portolan_io::drawn::{GridWish, MapRequest, draw_map};
 use portolan_io::gis::Mask;
-use portolan_io::{ReadOptions, WriteOptions, read_readings, write_model, write_readings};
+use portolan_io::picture::{Look, PictureKind, Typeface, factors_figure, spectrum_figure};
+use portolan_io::{
+    ReadOptions, WriteOptions, read_places, read_readings, write_model, write_predictions,
+    write_readings,
+};
 use serde_json::{Value, json};
 
 use crate::client::{ended, found, get, post, readings, send, serve, with_model};
@@ -98,6 +103,79 @@ fn exports_hold_the_bytes_of_the_writers() {
         text.starts_with("x_m,y_m,dbm_band0,spread_db_band0,")
             && text.lines().nth(1).unwrap().starts_with("3.5,2,")
     );
+}
+
+#[test]
+fn coverage_bands_factors_and_places_are_the_writers() {
+    let (server, model) = with_model();
+    let export = |query: &str| {
+        let answer = get(&server, &format!("/api/items/2/export?{query}"));
+        assert_eq!(answer.status, 200, "{query}: {}", String::from_utf8_lossy(&answer.body));
+        answer.body
+    };
+    let line = |query: &str| {
+        let found = found(&server, &format!("/api/items/2/commands?{query}"));
+        found["commands"].as_array().unwrap().last().unwrap().as_str().unwrap().to_string()
+    };
+    let quiet = Progress::silent();
+    let grid = GridWish { cell_m: Some(2.0), ..GridWish::default() }.on(&model).unwrap();
+    let counted = Counted::of_model(&model, grid, &[0, 2], -65.0, &quiet).unwrap();
+    let query = "what=coverage&above=-65&bands=0,2&cell-m=2";
+    assert_eq!(export(query), format!("{:#}\n", counted.json()).into_bytes());
+    let same = "portolan coverage model.npz --above -65 --cell-m 2 --bands 0,2";
+    assert_eq!(line(query), format!("{same} --json > coverage.json"));
+    let scene = counted.scene(None, &Typeface::new()).unwrap();
+    let svg = PictureKind::of_ending("svg").unwrap();
+    assert_eq!(export(&format!("{query}&format=svg")), svg.bytes(&scene, None).unwrap().0);
+    assert_eq!(line(&format!("{query}&format=svg")), format!("{same} -o coverage.svg"));
+
+    let map = model.default_map(&quiet).unwrap();
+    let offset = map.scale().link().offset();
+    let scene = spectrum_figure(&map, &[0, 1, 2], None, None, offset, &Look::default()).unwrap();
+    let query = "what=spectrum&format=svg";
+    assert_eq!(export(query), svg.bytes(&scene, None).unwrap().0);
+    assert_eq!(line(query), "portolan plot map.npz -o bands.svg --by-frequency");
+    // Kriging knows no emitters.
+    let answer = get(&server, "/api/items/2/export?what=factors");
+    assert_eq!((answer.status, answer.error().contains("factors")), (400, true));
+
+    let table = b"name,x_m,y_m\nwell,3.5,2\nmill,7,11.25\n";
+    let upload = send(&server, "POST", "/api/uploads?name=places.csv", &[], table).json();
+    let query = format!("what=places&upload={}&bands=1", upload["upload"]);
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("places.csv"), folder.path().join("answers.csv"));
+    std::fs::write(&from, table).unwrap();
+    let places = read_places(&from, None).unwrap();
+    let told = model.predict_bands(&places.sites, &[1], &quiet).unwrap();
+    let about = (model.labels(), &[1][..], model.scale());
+    write_predictions(&to, &places, &told, about, false).unwrap();
+    assert_eq!(export(&query), std::fs::read(&to).unwrap());
+    assert_eq!(line(&query), "portolan predict model.npz places.csv -o answers.csv --bands 1");
+    for (query, message) in [
+        ("what=places", "upload a table"),
+        ("what=places&upload=9", "drop the file again"),
+        ("what=coverage", "above"),
+        ("what=coverage&above=-60&format=exe", "json, png"),
+    ] {
+        let answer = get(&server, &format!("/api/items/2/export?{query}"));
+        assert!([400, 404].contains(&answer.status), "{query}: {}", answer.status);
+        assert!(answer.error().contains(message), "{query}: {}", answer.error());
+    }
+}
+
+#[test]
+fn a_map_of_emitters_is_drawn_by_its_factors() {
+    let factors = portolan::Factors {
+        slf: ndarray::Array3::from_shape_fn((1, 6, 5), |(_, r, c)| 1.0 / (1.0 + (r + c) as f64)),
+        psd: ndarray::array![[1e-6, 2e-6]],
+    };
+    let grid = portolan::Grid::new(6, 5, 1.0).unwrap();
+    let map = portolan::RadioMap::factored(grid, factors, portolan::Scale::Absolute).unwrap();
+    let mut explorer = Explorer::empty();
+    explorer.add_map("city", map.clone()).unwrap();
+    let server = serve(explorer);
+    let answer = get(&server, "/api/items/1/export?what=factors");
+    assert_eq!(answer.body, factors_figure(&map, None).unwrap().png());
 }
 
 #[test]

@@ -14,7 +14,8 @@ use super::weighted_mean::Near;
 use super::{Idw, Nearest, Options, idw, nearest};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::{
-    Covariance, Kriged, MOST_SENSORS, Neighbours, NuggetRole, Regression, Sample, clustered, fit,
+    Covariance, Kriged, MOST_SENSORS, Neighbours, NuggetRole, Regression, Sample, Sensors,
+    clustered, fit,
 };
 use crate::link::{DB_PER_LN, Link};
 use crate::model::Prediction;
@@ -337,14 +338,14 @@ fn regression(
     sample: &Sample<Spot>,
 ) -> Result<Regression<Spot>, EstimateError> {
     let ratio = law.nugget / law.sill.max(f64::MIN_POSITIVE);
-    Regression::new(
+    let sensors = Sensors::new(
         sample.sites.clone(),
-        sample.values.as_ref(),
         law.correlation(),
         (sample.noise(ratio, law.sill), ratio),
         (kriging.trend, None),
         kriging.nugget_role,
-    )
+    )?;
+    Ok(Regression::new(sensors, sample.values.as_ref()))
 }
 
 /// A fit to readings at places with any number of coordinates.

@@ -21,7 +21,7 @@ pub(crate) use neighbours::{Neighbourhood, Neighbours, Square, clustered};
 pub(crate) use nelder_mead::minimise;
 pub(crate) use pooled::{BandSample, Hearing, PooledLaw, Told, pooled_law};
 pub use regression::NuggetRole;
-pub(crate) use regression::{Kriged, Level, Regression};
+pub(crate) use regression::{Kriged, Level, Regression, Sensors};
 pub use restricted::Fixed;
 pub(crate) use restricted::{MOST_SENSORS, Sample, fit};
 pub use trend::Trend;

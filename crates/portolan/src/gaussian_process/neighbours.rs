@@ -213,6 +213,11 @@ pub(crate) struct Neighbourhood {
 }
 
 impl Neighbourhood {
+    /// The places themselves, of all that were asked for.
+    pub fn sites(&self, at: &[Site]) -> Vec<Site> {
+        self.places.iter().map(|&place| at[place]).collect()
+    }
+
     /// The same in parts of at most so many places.
     pub fn split(self, most: usize) -> Vec<Neighbourhood> {
         if self.places.len() <= most {

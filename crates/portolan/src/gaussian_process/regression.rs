@@ -1,5 +1,7 @@
 //! Kriging of many bands at once: one factorisation, one set of weights per place, all bands.
 
+use std::sync::OnceLock;
+
 use faer::{Mat, MatRef};
 
 use super::{Correlation, Trend, TrendFrame};
@@ -30,8 +32,9 @@ pub(crate) struct Level {
 /// Readings from which a quantile is taken rather than a mean.
 const LEAST_QUANTILE: usize = 20;
 
-/// A fitted process, ready to predict. Works in units of the sill: predictions do not depend on it.
-pub(crate) struct Regression<P = Site> {
+/// The sensors of a process, whatever they read. Works in units of the sill: predictions do not
+/// depend on it.
+pub(crate) struct Sensors<P = Site> {
     sites: Vec<P>,
     correlation: Correlation,
     frame: TrendFrame,
@@ -43,10 +46,17 @@ pub(crate) struct Regression<P = Site> {
     cholesky: Cholesky,
     /// L^-1 F.
     half_trend: Mat<f64>,
-    /// Of F^T K^-1 F.
+    /// Of F^T K^-1 F, and of what is known of the level before.
     gram: Cholesky,
-    /// K^-1 (Y - F beta), sensors x bands.
-    weights: Mat<f64>,
+    /// The level's mean over its variance.
+    before: f64,
+}
+
+/// A fitted process, ready to predict at many places.
+pub(crate) struct Regression<P = Site> {
+    sensors: Sensors<P>,
+    /// K^-1 (Y - F beta), sensors x bands, where it was asked for.
+    weights: OnceLock<Mat<f64>>,
     /// Trend terms x bands.
     beta: Mat<f64>,
     /// L^-1 (Y - F beta): what every reading adds to those before it, of the sill's variance.
@@ -59,26 +69,30 @@ pub(crate) struct Kriged {
     pub variance: Vec<f64>,
 }
 
-impl<P: Point> Regression<P> {
-    /// `values` are sensors x bands; `noise` is each sensor's variance and `ratio` the nugget's, in
-    /// units of the sill.
+/// What sensors say of places: L^-1 k* (sensors x places), and the trend that this leaves,
+/// f* - F^T K^-1 k*, half solved by the gram (terms x places).
+struct Seen {
+    half: Mat<f64>,
+    lack: Mat<f64>,
+}
+
+impl<P: Point> Sensors<P> {
+    /// `noise` is each sensor's variance and `ratio` the nugget's, in units of the sill.
     pub fn new(
         sites: Vec<P>,
-        values: MatRef<'_, f64>,
         correlation: Correlation,
         (noise, ratio): (Vec<f64>, f64),
         (trend, level): (Trend, Option<Level>),
         role: NuggetRole,
     ) -> Result<Self, EstimateError> {
         let frame = TrendFrame::new(trend, &sites);
-        let plain = correlation.matrix(&sites);
+        let mut matrix = correlation.matrix(&sites);
         // Smooth families on close sensors need a little more on the diagonal to be factorised.
         let attempts = [0.0, 1e-10, 1e-8, 1e-6, 1e-4];
         let cholesky = attempts
             .iter()
             .find_map(|jitter| {
-                let mut matrix = plain.clone();
-                noise.iter().enumerate().for_each(|(i, n)| matrix[(i, i)] += n + jitter);
+                noise.iter().enumerate().for_each(|(i, n)| matrix[(i, i)] = 1.0 + (n + jitter));
                 Cholesky::new(matrix.as_ref())
             })
             .ok_or_else(|| {
@@ -90,24 +104,16 @@ impl<P: Point> Regression<P> {
             })?;
         let mut half_trend = frame.matrix(&sites);
         cholesky.half_solve(half_trend.as_mut());
-        let mut half_values = values.to_owned();
-        cholesky.half_solve(half_values.as_mut());
         let mut gram = product(half_trend.transpose(), half_trend.as_ref());
-        let mut beta = product(half_trend.transpose(), half_values.as_ref());
-        if let Some(Level { mean, variance }) = level {
+        if let Some(Level { variance, .. }) = level {
             gram[(0, 0)] += 1.0 / variance;
-            (0..beta.ncols()).for_each(|band| beta[(0, band)] += mean / variance);
         }
         let gram = Cholesky::new(gram.as_ref()).ok_or_else(|| {
             EstimateError::Numerical(
                 "the sensors cannot carry the trend (all on a line?): use trend=constant".into(),
             )
         })?;
-        gram.half_solve(beta.as_mut());
-        gram.other_half_solve(beta.as_mut());
-        add_product(half_values.as_mut(), half_trend.as_ref(), beta.as_ref(), -1.0);
-        let innovations = half_values.clone();
-        cholesky.other_half_solve(half_values.as_mut());
+        let before = level.map_or(0.0, |level| level.mean / level.variance);
         Ok(Self {
             sites,
             correlation,
@@ -118,55 +124,7 @@ impl<P: Point> Regression<P> {
             cholesky,
             half_trend,
             gram,
-            weights: half_values,
-            beta,
-            innovations,
-        })
-    }
-
-    /// Every band's constant, and the variance of each in units of the sill.
-    pub fn levels(&self) -> (Vec<f64>, f64) {
-        let inverse = self.gram.inverse();
-        ((0..self.beta.ncols()).map(|band| self.beta[(0, band)]).collect(), inverse[(0, 0)])
-    }
-
-    /// Sensors less trend terms.
-    pub fn freedom(&self) -> f64 {
-        self.sites.len() as f64 - self.frame.terms() as f64
-    }
-
-    /// The sill of every band that puts nine of ten innovations inside the 90 % interval: the few
-    /// sensors beside an emitter must not decide for all. None where there is nothing to judge by.
-    pub fn sills(&self) -> Option<Vec<f64>> {
-        let n = self.sites.len();
-        let scale = n as f64 / self.freedom();
-        (self.freedom() >= 1.0).then(|| {
-            let of = |column: faer::ColRef<'_, f64>| {
-                let mut squares: Vec<f64> = column.iter().map(|e| e * e).collect();
-                if n < LEAST_QUANTILE {
-                    return scale * squares.iter().sum::<f64>() / n as f64;
-                }
-                let at = (0.9 * n as f64) as usize;
-                let (_, square, _) = squares.select_nth_unstable_by(at, f64::total_cmp);
-                scale * *square / (1.645 * 1.645)
-            };
-            self.innovations.col_iter().map(of).collect()
-        })
-    }
-
-    /// Every sensor's value as the others predict it, sensors x bands: the reading less
-    /// (Q y)_i / Q_ii, with Q = K^-1 - K^-1 F (F^T K^-1 F)^-1 F^T K^-1 (Dubrule 1983).
-    pub fn leave_one_out(&self, values: MatRef<'_, f64>) -> Mat<f64> {
-        let mut lack = self.half_trend.clone();
-        self.cholesky.other_half_solve(lack.as_mut());
-        let mut lack = lack.transpose().to_owned();
-        self.gram.half_solve(lack.as_mut());
-        let diagonal = self.cholesky.inverse_diagonal();
-        let own: Vec<f64> = (0..diagonal.len())
-            .map(|i| (diagonal[i] - lack.col(i).squared_norm_l2()).max(1e-12 * diagonal[i]))
-            .collect();
-        Mat::from_fn(values.nrows(), values.ncols(), |i, k| {
-            values[(i, k)] - self.weights[(i, k)] / own[i]
+            before,
         })
     }
 
@@ -185,33 +143,130 @@ impl<P: Point> Regression<P> {
         cross
     }
 
+    fn seen(&self, mut cross: Mat<f64>, basis: &Mat<f64>) -> Seen {
+        self.cholesky.half_solve(cross.as_mut());
+        let mut lack = basis.transpose().to_owned();
+        add_product(lack.as_mut(), self.half_trend.transpose(), cross.as_ref(), -1.0);
+        self.gram.half_solve(lack.as_mut());
+        Seen { half: cross, lack }
+    }
+
+    fn variance(&self, Seen { half, lack }: &Seen) -> Vec<f64> {
+        let own = 1.0 + if self.role == NuggetRole::Field { self.ratio } else { 0.0 };
+        (0..half.ncols())
+            .map(|j| {
+                let known = half.col(j).squared_norm_l2();
+                (own - known + lack.col(j).squared_norm_l2()).max(0.0)
+            })
+            .collect()
+    }
+
+    /// What `Regression::predict` says of readings (sensors x bands), by the weights of every
+    /// place: with A = G^-1 (f* - F^T K^-1 k*) they are L^-T (L^-1 k* + L^-1 F A). Costs less
+    /// where there are fewer places than bands: the readings need not be solved for.
+    pub fn predict(&self, values: MatRef<'_, f64>, at: &[P]) -> Kriged {
+        let mut seen = self.seen(self.cross(at), &self.frame.matrix(at));
+        let variance = self.variance(&seen);
+        self.gram.other_half_solve(seen.lack.as_mut());
+        add_product(seen.half.as_mut(), self.half_trend.as_ref(), seen.lack.as_ref(), 1.0);
+        self.cholesky.other_half_solve(seen.half.as_mut());
+        let mut mean = product(seen.half.transpose(), values);
+        if self.before != 0.0 {
+            for j in 0..at.len() {
+                let known = self.before * seen.lack[(0, j)];
+                (0..mean.ncols()).for_each(|band| mean[(j, band)] += known);
+            }
+        }
+        Kriged { mean, variance }
+    }
+}
+
+impl<P: Point> Regression<P> {
+    /// `values` are sensors x bands.
+    pub fn new(sensors: Sensors<P>, values: MatRef<'_, f64>) -> Self {
+        let mut half_values = values.to_owned();
+        sensors.cholesky.half_solve(half_values.as_mut());
+        let half_trend = sensors.half_trend.as_ref();
+        let mut beta = product(half_trend.transpose(), half_values.as_ref());
+        (0..beta.ncols()).for_each(|band| beta[(0, band)] += sensors.before);
+        sensors.gram.half_solve(beta.as_mut());
+        sensors.gram.other_half_solve(beta.as_mut());
+        add_product(half_values.as_mut(), half_trend, beta.as_ref(), -1.0);
+        Self { sensors, weights: OnceLock::new(), beta, innovations: half_values }
+    }
+
+    fn weights(&self) -> &Mat<f64> {
+        self.weights.get_or_init(|| {
+            let mut weights = self.innovations.clone();
+            self.sensors.cholesky.other_half_solve(weights.as_mut());
+            weights
+        })
+    }
+
+    /// Every band's constant, and the variance of each in units of the sill.
+    pub fn levels(&self) -> (Vec<f64>, f64) {
+        let inverse = self.sensors.gram.inverse();
+        ((0..self.beta.ncols()).map(|band| self.beta[(0, band)]).collect(), inverse[(0, 0)])
+    }
+
+    /// Sensors less trend terms.
+    pub fn freedom(&self) -> f64 {
+        self.sensors.sites.len() as f64 - self.sensors.frame.terms() as f64
+    }
+
+    /// The sill of every band that puts nine of ten innovations inside the 90 % interval: the few
+    /// sensors beside an emitter must not decide for all. None where there is nothing to judge by.
+    pub fn sills(&self) -> Option<Vec<f64>> {
+        let n = self.sensors.sites.len();
+        let scale = n as f64 / self.freedom();
+        (self.freedom() >= 1.0).then(|| {
+            let of = |column: faer::ColRef<'_, f64>| {
+                let mut squares: Vec<f64> = column.iter().map(|e| e * e).collect();
+                if n < LEAST_QUANTILE {
+                    return scale * squares.iter().sum::<f64>() / n as f64;
+                }
+                let at = (0.9 * n as f64) as usize;
+                let (_, square, _) = squares.select_nth_unstable_by(at, f64::total_cmp);
+                scale * *square / (1.645 * 1.645)
+            };
+            self.innovations.col_iter().map(of).collect()
+        })
+    }
+
+    /// Every sensor's value as the others predict it, sensors x bands: the reading less
+    /// (Q y)_i / Q_ii, with Q = K^-1 - K^-1 F (F^T K^-1 F)^-1 F^T K^-1 (Dubrule 1983).
+    pub fn leave_one_out(&self, values: MatRef<'_, f64>) -> Mat<f64> {
+        let sensors = &self.sensors;
+        let mut lack = sensors.half_trend.clone();
+        sensors.cholesky.other_half_solve(lack.as_mut());
+        let mut lack = lack.transpose().to_owned();
+        sensors.gram.half_solve(lack.as_mut());
+        let diagonal = sensors.cholesky.inverse_diagonal();
+        let own: Vec<f64> = (0..diagonal.len())
+            .map(|i| (diagonal[i] - lack.col(i).squared_norm_l2()).max(1e-12 * diagonal[i]))
+            .collect();
+        let weights = self.weights();
+        Mat::from_fn(values.nrows(), values.ncols(), |i, k| {
+            values[(i, k)] - weights[(i, k)] / own[i]
+        })
+    }
+
     fn mean_from(&self, cross: &Mat<f64>, basis: &Mat<f64>) -> Mat<f64> {
-        let mut mean = product(cross.transpose(), self.weights.as_ref());
+        let mut mean = product(cross.transpose(), self.weights().as_ref());
         add_product(mean.as_mut(), basis.as_ref(), self.beta.as_ref(), 1.0);
         mean
     }
 
     /// The means of `predict` alone, which cost far less.
     pub fn mean(&self, at: &[P]) -> Mat<f64> {
-        self.mean_from(&self.cross(at), &self.frame.matrix(at))
+        self.mean_from(&self.sensors.cross(at), &self.sensors.frame.matrix(at))
     }
 
     pub fn predict(&self, at: &[P]) -> Kriged {
-        let mut cross = self.cross(at);
-        let basis = self.frame.matrix(at);
+        let cross = self.sensors.cross(at);
+        let basis = self.sensors.frame.matrix(at);
         let mean = self.mean_from(&cross, &basis);
-        self.cholesky.half_solve(cross.as_mut());
-        // What the unknown trend adds: f* - F^T K^-1 k*.
-        let mut lack = basis.transpose().to_owned();
-        add_product(lack.as_mut(), self.half_trend.transpose(), cross.as_ref(), -1.0);
-        self.gram.half_solve(lack.as_mut());
-        let own = 1.0 + if self.role == NuggetRole::Field { self.ratio } else { 0.0 };
-        let variance = (0..at.len())
-            .map(|j| {
-                let known = cross.col(j).squared_norm_l2();
-                (own - known + lack.col(j).squared_norm_l2()).max(0.0)
-            })
-            .collect();
+        let variance = self.sensors.variance(&self.sensors.seen(cross, &basis));
         Kriged { mean, variance }
     }
 }
@@ -222,6 +277,39 @@ mod tests {
     use crate::fixture::load;
     use crate::gaussian_process::Family;
     use crate::grid::Grid;
+
+    fn regression(
+        (sites, values): (Vec<Site>, MatRef<'_, f64>),
+        correlation: Correlation,
+        noise: (Vec<f64>, f64),
+        trend: Trend,
+        role: NuggetRole,
+    ) -> Regression {
+        let sensors = Sensors::new(sites, correlation, noise, (trend, None), role).unwrap();
+        Regression::new(sensors, values)
+    }
+
+    #[test]
+    fn places_are_weighed_as_readings_are_solved_for() {
+        let sites: Vec<Site> =
+            (0..30).map(|i| Site::new(f64::from(i * i % 31), f64::from(i * 5 % 13))).collect();
+        let at: Vec<Site> = (0..9).map(|i| Site::new(f64::from(i) * 3.1, 4.0)).collect();
+        let values = Mat::from_fn(30, 3, |i, k| ((i * (k + 3)) % 7) as f64 - 20.0);
+        for level in [None, Some(Level { mean: -15.0, variance: 2.0 })] {
+            let sensors = || {
+                let noise = (vec![0.2; 30], 0.2);
+                let trend = (Trend::Linear, level);
+                let role = NuggetRole::Field;
+                Sensors::new(sites.clone(), Correlation::exponential(6.0), noise, trend, role)
+                    .unwrap()
+            };
+            let few = sensors().predict(values.as_ref(), &at);
+            let many = Regression::new(sensors(), values.as_ref()).predict(&at);
+            assert_eq!(few.variance, many.variance);
+            let off = (0..27).map(|i| few.mean[(i / 3, i % 3)] - many.mean[(i / 3, i % 3)]);
+            assert!(off.fold(0.0, |a: f64, b| a.max(b.abs())) < 1e-10);
+        }
+    }
 
     /// `kriging.npz` was made by PyKrige's OrdinaryKriging.
     #[test]
@@ -236,8 +324,7 @@ mod tests {
         let y = MatRef::from_column_major_slice(&values, values.len(), 1);
         let noise = (vec![nugget / sill; sites.len()], nugget / sill);
         let role = NuggetRole::Field;
-        let regression =
-            Regression::new(sites, y, correlation, noise, (Trend::Constant, None), role).unwrap();
+        let regression = regression((sites, y), correlation, noise, Trend::Constant, role);
         let side = (get("predicted").len() as f64).sqrt() as usize;
         let got = regression.predict(&Grid::new(side, side, 1.0).unwrap().sites());
         for (i, (mean, variance)) in get("predicted").iter().zip(get("variance")).enumerate() {
@@ -257,8 +344,7 @@ mod tests {
         let y = MatRef::from_column_major_slice(&values, values.len(), 1);
         let (trend, role) = (Trend::Quadratic, NuggetRole::Noise);
         let noise = (vec![0.1; sites.len()], 0.1);
-        let regression =
-            Regression::new(sites, y, correlation, noise, (trend, None), role).unwrap();
+        let regression = regression((sites, y), correlation, noise, trend, role);
         let got = regression.predict(&at);
         for (i, site) in at.iter().enumerate() {
             assert!((got.mean[(i, 0)] - surface(site)).abs() < 1e-8);
@@ -276,7 +362,7 @@ mod tests {
             let y = Mat::from_fn(kept.len(), 1, |i, _| values[kept[i]]);
             let noise = (vec![0.2; kept.len()], 0.2);
             let (trend, role) = (Trend::Linear, NuggetRole::Noise);
-            Regression::new(sites, y.as_ref(), correlation, noise, (trend, None), role).unwrap()
+            regression((sites, y.as_ref()), correlation, noise, trend, role)
         };
         let all: Vec<usize> = (0..12).collect();
         let y = MatRef::from_column_major_slice(&values, 12, 1);
@@ -297,8 +383,7 @@ mod tests {
         let mean = |first: f64| {
             let noise = (vec![first, 1.0], 1.0);
             let (trend, role) = (Trend::Constant, NuggetRole::Noise);
-            Regression::new(sites.clone(), y, correlation, noise, (trend, None), role)
-                .unwrap()
+            regression((sites.clone(), y), correlation, noise, trend, role)
                 .predict(&[Site::new(1.0, 0.0)])
                 .mean[(0, 0)]
         };

@@ -52,6 +52,11 @@ pub(crate) trait Predictor: Send + Sync {
         Ok(self.predict(at, bands, progress)?.power)
     }
 
+    /// Whether `power` costs less than `predict`.
+    fn power_costs_less(&self) -> bool {
+        false
+    }
+
     /// SLFs and PSDs on a grid, where the fit is made of emitters and lives on that grid.
     fn factors(
         &self,
@@ -191,18 +196,7 @@ impl Model {
         bands: &[usize],
         progress: &Progress<'_>,
     ) -> Result<Prediction, EstimateError> {
-        if let Some(place) = at.iter().position(|site| !site.is_finite()) {
-            let Site { x_m, y_m } = at[place];
-            return Err(InputError::Request(format!(
-                "place {place} is at x {x_m}, y {y_m}: places must be finite"
-            ))
-            .into());
-        }
-        if let Some(band) = bands.iter().find(|band| **band >= self.bands) {
-            let bands = self.bands;
-            let message = format!("band {band}: the model has bands 0 to {}", bands - 1);
-            return Err(InputError::Request(message).into());
-        }
+        self.check(at, bands)?;
         let mut prediction = self.predictor.predict(at, bands, progress)?;
         check_finite(&prediction.power)?;
         if let (Some(stated), Some(spread)) = (&self.stated_db, &mut prediction.reading_spread_db) {
@@ -213,16 +207,47 @@ impl Model {
         Ok(prediction)
     }
 
-    /// Power in every cell of a grid, cells x bands, without its spread: what costs most of `map`.
+    /// Whether [`Model::power_bands`] costs less than [`Model::predict_bands`].
+    pub fn power_costs_less(&self) -> bool {
+        self.predictor.power_costs_less()
+    }
+
+    /// The power of [`Model::predict_bands`] alone, places x bands.
+    pub fn power_bands(
+        &self,
+        at: &[Site],
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Array2<f64>, EstimateError> {
+        self.check(at, bands)?;
+        let power = self.predictor.power(at, bands, progress)?;
+        check_finite(&power)?;
+        Ok(power)
+    }
+
+    /// Power in every cell of a grid, cells x bands, without its spread.
     pub(crate) fn power_on(
         &self,
         grid: Grid,
         progress: &Progress<'_>,
     ) -> Result<Array2<f64>, EstimateError> {
         let all: Vec<usize> = (0..self.bands).collect();
-        let power = self.predictor.power(&grid.sites(), &all, progress)?;
-        check_finite(&power)?;
-        Ok(power)
+        self.power_bands(&grid.sites(), &all, progress)
+    }
+
+    fn check(&self, at: &[Site], bands: &[usize]) -> Result<(), InputError> {
+        if let Some(place) = at.iter().position(|site| !site.is_finite()) {
+            let Site { x_m, y_m } = at[place];
+            return Err(InputError::Request(format!(
+                "place {place} is at x {x_m}, y {y_m}: places must be finite"
+            )));
+        }
+        if let Some(band) = bands.iter().find(|band| **band >= self.bands) {
+            let bands = self.bands;
+            let message = format!("band {band}: the model has bands 0 to {}", bands - 1);
+            return Err(InputError::Request(message));
+        }
+        Ok(())
     }
 
     /// The map on a grid, factored where the model is made of emitters.

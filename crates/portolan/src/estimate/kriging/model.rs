@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ndarray::Array2;
 use rayon::prelude::*;
@@ -12,7 +13,7 @@ use super::super::thin_plate::MOST_TOGETHER;
 use crate::error::EstimateError;
 use crate::gaussian_process::{
     Covariance, Family, Hearing, Kriged, Level, MOST_SENSORS, Neighbourhood, Neighbours,
-    NuggetRole, Regression, Sample, Square, Trend, clustered,
+    NuggetRole, Regression, Sample, Sensors, Square, Trend, clustered,
 };
 use crate::link::DB_PER_LN;
 use crate::model::{Archive, Prediction, Predictor, damaged};
@@ -26,6 +27,8 @@ const NEIGHBOURS: usize = 128;
 const LOCAL: (usize, f64) = (64, 0.6);
 /// Entries of the matrices that bands with gaps of their own may keep together, 256 MB.
 const MOST_ENTRIES: usize = 1 << 25;
+/// Sills of corners that a group keeps, 16 MB.
+const MOST_SILLS: usize = 1 << 21;
 /// Sensors that the whole survey's sill counts for beside those of a neighbourhood.
 const SHRINKAGE: f64 = 16.0;
 /// A band of fewer sensors than this draws the levels of all bands together, of so many bands at
@@ -104,7 +107,11 @@ struct Reach {
     /// Sill of every band: bands differ in how much they vary.
     sills: Vec<f64>,
     how: How,
+    corners: Mutex<Corners>,
 }
+
+/// The sill of every band at corners of squares.
+type Corners = HashMap<[u64; 2], Arc<Vec<f64>>>;
 
 enum How {
     Whole { regression: Box<Regression>, index: Neighbours },
@@ -179,12 +186,15 @@ impl KrigedBands {
     }
 
     fn regression(&self, sample: &Sample) -> Result<Regression, EstimateError> {
+        Ok(Regression::new(self.sensors(sample)?, sample.values.as_ref()))
+    }
+
+    fn sensors(&self, sample: &Sample) -> Result<Sensors, EstimateError> {
         let ratio = self.ratio();
         let sill = self.covariance.sill.max(f64::MIN_POSITIVE);
         let level = self.recipe.levels.map(|(mean, v)| Level { mean, variance: v / sill });
-        Regression::new(
+        Sensors::new(
             sample.sites.clone(),
-            sample.values.as_ref(),
             self.covariance.correlation(),
             (sample.noise(ratio, self.covariance.sill), ratio),
             (self.recipe.trend, level),
@@ -209,7 +219,7 @@ impl KrigedBands {
         };
         let found = found.filter(|_| !self.recipe.sill_fixed);
         let sills = band_sills(found, self.covariance.sill, group.bands.len());
-        Ok(Reach { sills, how })
+        Ok(Reach { sills, how, corners: Mutex::default() })
     }
 
     /// The sill of every band around a place: a field varies more in one place than in another.
@@ -234,35 +244,88 @@ impl KrigedBands {
         Ok(mixed.map(|(own, all)| weight * own + (1.0 - weight) * all).collect())
     }
 
-    /// Sills at the corners of squares, each once.
+    /// Sills at the corners of squares, each once: maps are asked for part by part, and the same
+    /// corners again and again.
     fn corner_sills(
         &self,
         group: &Group,
         reach: &Reach,
         squares: impl Iterator<Item = Square>,
-    ) -> Result<HashMap<[u64; 2], Vec<f64>>, EstimateError> {
+    ) -> Result<Corners, EstimateError> {
         let corners: HashMap<[u64; 2], Site> =
             squares.flat_map(Square::corners).map(|site| (site.bits(), site)).collect();
-        let sills = corners.into_par_iter().map(|(bits, site)| {
-            Ok::<_, EstimateError>((bits, self.local_sills(group, reach, site)?))
+        let known = || reach.corners.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut sills, mut new) = (Corners::new(), Vec::new());
+        {
+            let known = known();
+            for (bits, site) in corners {
+                match known.get(&bits) {
+                    Some(found) => drop(sills.insert(bits, found.clone())),
+                    None => new.push((bits, site)),
+                }
+            }
+        }
+        let found = new.into_par_iter().map(|(bits, site)| {
+            Ok::<_, EstimateError>((bits, Arc::new(self.local_sills(group, reach, site)?)))
         });
-        sills.collect()
+        let found: Vec<([u64; 2], Arc<Vec<f64>>)> = found.collect::<Result<_, _>>()?;
+        let mut known = known();
+        if (known.len() + found.len()) * group.bands.len() > MOST_SILLS {
+            known.clear();
+        }
+        known.extend(found.iter().cloned());
+        sills.extend(found);
+        Ok(sills)
     }
 
-    /// What a regression says at places that share a neighbourhood.
+    /// What is said about places that share a neighbourhood, by `say` where the readings are solved
+    /// for, by `weigh` where there are fewer places than bands.
     fn near<T>(
         &self,
         group: &Group,
         reach: &Reach,
         near: &Neighbourhood,
-        at: &[Site],
-        say: impl Fn(&Regression<Site>, &[Site]) -> T,
+        sites: &[Site],
+        say: impl Fn(&Regression, &[Site]) -> T,
+        weigh: impl Fn(Kriged) -> T,
     ) -> Result<T, EstimateError> {
-        let sites: Vec<Site> = near.places.iter().map(|&p| at[p]).collect();
-        Ok(match &reach.how {
-            How::Whole { regression, .. } => say(regression, &sites),
-            How::Local { .. } => say(&self.regression(&group.part(&near.sensors))?, &sites),
+        if let How::Whole { regression, .. } = &reach.how {
+            return Ok(say(regression, sites));
+        }
+        let sample = group.part(&near.sensors);
+        let sensors = self.sensors(&sample)?;
+        let values = sample.values.as_ref();
+        Ok(match sites.len() < group.bands.len() {
+            true => weigh(sensors.predict(values, sites)),
+            false => say(&Regression::new(sensors, values), sites),
         })
+    }
+
+    /// Power and spread in dB at places that share a neighbourhood, place by place, in the bands of
+    /// the group that are asked for.
+    fn told(
+        &self,
+        kriged: &Kriged,
+        cut: &Neighbourhood,
+        sites: &[Site],
+        known: &Corners,
+        asked: &[(usize, usize)],
+    ) -> Vec<(f64, f64)> {
+        let corners = cut.wide.corners().map(|corner| &known[&corner.bits()]);
+        let mut told = Vec::with_capacity(sites.len() * asked.len());
+        for (i, site) in sites.iter().enumerate() {
+            let weights = cut.wide.weights(*site);
+            for &(k, _) in asked {
+                let mean = kriged.mean[(i, k)];
+                let sill: f64 = corners.iter().zip(weights).map(|(s, w)| w * s[k]).sum();
+                let sd = (sill * kriged.variance[i]).sqrt();
+                // In linear power the spread in dB is the relative one, to first order.
+                let relative = if sd > 0.0 { sd / mean.max(sd) } else { 0.0 };
+                let spread = DB_PER_LN * if self.data.link.is_some() { sd } else { relative };
+                told.push((self.data.power(mean), spread));
+            }
+        }
+        told
     }
 
     /// The places that are asked, cut into neighbourhoods of a group.
@@ -341,28 +404,21 @@ impl Predictor for KrigedBands {
             let known = self.corner_sills(group, reach, cuts.iter().map(|cut| cut.wide))?;
             // Batch by batch: what waits to be scattered is small beside the whole.
             for batch in cuts.chunks(BATCH) {
-                let kriged: Vec<Kriged> = batch
+                let found: Vec<Vec<(f64, f64)>> = batch
                     .par_iter()
                     .map(|cut| {
                         let n = 1 + finished.fetch_add(1, Ordering::Relaxed);
                         progress.report(g * cuts.len() + n, total)?;
-                        self.near(group, reach, cut, at, Regression::predict)
+                        let sites = cut.sites(at);
+                        let say = Regression::predict;
+                        let kriged = self.near(group, reach, cut, &sites, say, |kriged| kriged)?;
+                        Ok(self.told(&kriged, cut, &sites, &known, &asked[g]))
                     })
                     .collect::<Result<_, EstimateError>>()?;
-                for (cut, kriged) in batch.iter().zip(&kriged) {
-                    let corners = cut.wide.corners().map(|corner| &known[&corner.bits()]);
-                    for (i, &place) in cut.places.iter().enumerate() {
-                        let weights = cut.wide.weights(at[place]);
-                        for &(k, out) in &asked[g] {
-                            let mean = kriged.mean[(i, k)];
-                            let sill: f64 =
-                                corners.iter().zip(weights).map(|(s, w)| w * s[k]).sum();
-                            let sd = (sill * kriged.variance[i]).sqrt();
-                            power[[place, out]] = self.data.power(mean);
-                            // In linear power the spread in dB is the relative one, to first order.
-                            let relative = if sd > 0.0 { sd / mean.max(sd) } else { 0.0 };
-                            spread[[place, out]] =
-                                DB_PER_LN * if self.data.link.is_some() { sd } else { relative };
+                for (cut, found) in batch.iter().zip(&found) {
+                    for (&place, found) in cut.places.iter().zip(found.chunks(asked[g].len())) {
+                        for (&(_, out), told) in asked[g].iter().zip(found) {
+                            (power[[place, out]], spread[[place, out]]) = *told;
                         }
                     }
                 }
@@ -389,20 +445,34 @@ impl Predictor for KrigedBands {
             let reach = &self.groups[g];
             for batch in self.cuts(g, at).chunks(BATCH) {
                 progress.check()?;
-                let means: Vec<faer::Mat<f64>> = batch
+                let found: Vec<Vec<f64>> = batch
                     .par_iter()
-                    .map(|cut| self.near(group, reach, cut, at, Regression::mean))
+                    .map(|cut| {
+                        let (sites, say) = (cut.sites(at), Regression::mean);
+                        let mean =
+                            self.near(group, reach, cut, &sites, say, |kriged| kriged.mean)?;
+                        let places = 0..sites.len();
+                        let one = |i: usize| {
+                            let mean = &mean;
+                            asked[g].iter().map(move |&(k, _)| self.data.power(mean[(i, k)]))
+                        };
+                        Ok(places.flat_map(one).collect())
+                    })
                     .collect::<Result<_, EstimateError>>()?;
-                for (cut, mean) in batch.iter().zip(&means) {
-                    for (i, &place) in cut.places.iter().enumerate() {
-                        for &(k, out) in &asked[g] {
-                            power[[place, out]] = self.data.power(mean[(i, k)]);
+                for (cut, found) in batch.iter().zip(&found) {
+                    for (&place, found) in cut.places.iter().zip(found.chunks(asked[g].len())) {
+                        for (&(_, out), told) in asked[g].iter().zip(found) {
+                            power[[place, out]] = *told;
                         }
                     }
                 }
             }
         }
         Ok(power)
+    }
+
+    fn power_costs_less(&self) -> bool {
+        true
     }
 
     fn noise_db(&self) -> Option<Vec<f64>> {

@@ -212,7 +212,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "unn",
         summary: "the paper's domain-factored untrained decoder",
-        revision: 2,
+        revision: 3,
         gives_spread: false,
         needs_truth: false,
         takes_start: true,
@@ -240,7 +240,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "field",
         summary: "path loss and shadowing of every emitter, with places, PSDs and a spread (ours)",
-        revision: 5,
+        revision: 6,
         gives_spread: true,
         needs_truth: false,
         takes_start: true,
@@ -254,7 +254,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "auto",
         summary: "several methods, chosen or combined by how they predict sensors left out (the default)",
-        revision: 5,
+        revision: 6,
         gives_spread: true,
         needs_truth: false,
         takes_start: true,

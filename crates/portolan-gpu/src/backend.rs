@@ -73,6 +73,8 @@ pub(crate) trait Backend: std::fmt::Debug + Send + Sync {
     fn finish(&self) -> Result<(), DeviceError>;
     /// Whether blocks can form clusters.
     fn clusters(&self) -> bool;
+    /// Clusters of a launch that run side by side.
+    fn clusters_at_once(&self, launch: &Launch) -> Result<usize, DeviceError>;
 }
 
 /// Memory of a device; goes back when dropped.

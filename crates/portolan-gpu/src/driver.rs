@@ -210,23 +210,8 @@ impl Backend for Cuda {
     unsafe fn launch(&self, launch: &Launch, args: &[u8]) -> Result<(), DeviceError> {
         self.enter()?;
         let function = self.function(launch)?;
-        let mut attributes: [sys::CUlaunchAttribute; 1] = unsafe { std::mem::zeroed() };
-        attributes[0].id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-        attributes[0].value.clusterDim =
-            sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: launch.cluster, y: 1, z: 1 };
-        let [x, y, z] = launch.grid;
-        let config = sys::CUlaunchConfig {
-            gridDimX: x,
-            gridDimY: y,
-            gridDimZ: z,
-            blockDimX: launch.threads,
-            blockDimY: 1,
-            blockDimZ: 1,
-            sharedMemBytes: launch.shared_bytes,
-            hStream: std::ptr::null_mut(),
-            attrs: attributes.as_mut_ptr(),
-            numAttrs: u32::from(launch.cluster > 0),
-        };
+        let mut cluster = cluster_of(launch);
+        let config = config_of(launch, &mut cluster);
         let mut params = [args.as_ptr().cast_mut().cast::<c_void>()];
         unsafe {
             sys::cuLaunchKernelEx(&config, function.0, params.as_mut_ptr(), std::ptr::null_mut())
@@ -242,6 +227,43 @@ impl Backend for Cuda {
 
     fn clusters(&self) -> bool {
         self.capability.0 >= 9
+    }
+
+    fn clusters_at_once(&self, launch: &Launch) -> Result<usize, DeviceError> {
+        self.enter()?;
+        let function = self.function(launch)?;
+        let mut cluster = cluster_of(launch);
+        let config = config_of(launch, &mut cluster);
+        let mut found = 0;
+        unsafe { sys::cuOccupancyMaxActiveClusters(&mut found, function.0, &config) }
+            .result()
+            .map_err(failed("cuOccupancyMaxActiveClusters"))?;
+        Ok(found.max(1) as usize)
+    }
+}
+
+fn cluster_of(launch: &Launch) -> sys::CUlaunchAttribute {
+    let mut attribute: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
+    attribute.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim =
+        sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: launch.cluster, y: 1, z: 1 };
+    attribute
+}
+
+/// Points to `cluster`.
+fn config_of(launch: &Launch, cluster: &mut sys::CUlaunchAttribute) -> sys::CUlaunchConfig {
+    let [x, y, z] = launch.grid;
+    sys::CUlaunchConfig {
+        gridDimX: x,
+        gridDimY: y,
+        gridDimZ: z,
+        blockDimX: launch.threads,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: launch.shared_bytes,
+        hStream: std::ptr::null_mut(),
+        attrs: cluster,
+        numAttrs: u32::from(launch.cluster > 0),
     }
 }
 

@@ -139,4 +139,8 @@ impl Backend for Emulated {
     fn clusters(&self) -> bool {
         self.clusters
     }
+
+    fn clusters_at_once(&self, _: &Launch) -> Result<usize, DeviceError> {
+        Ok(2)
+    }
 }

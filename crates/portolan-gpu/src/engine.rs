@@ -82,6 +82,11 @@ impl Engine for CudaEngine {
         NAME
     }
 
+    fn at_once(&self) -> Option<usize> {
+        let resident = self.backend.clusters().then(|| resident::at_once(&self.backend));
+        Some(resident.and_then(Result::ok).unwrap_or(64))
+    }
+
     fn fit(
         &self,
         decoder: &Decoder,

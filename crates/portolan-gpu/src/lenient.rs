@@ -27,6 +27,10 @@ impl Engine for Lenient {
         self.device.name()
     }
 
+    fn at_once(&self) -> Option<usize> {
+        self.device.at_once()
+    }
+
     fn fit(
         &self,
         decoder: &Decoder,

@@ -342,6 +342,21 @@ pub(crate) fn imitate(
     Ok(found.into_iter().map(|outcome| outcome.map(network)).collect())
 }
 
+/// Imitations of four emitters that the device runs side by side.
+pub(crate) fn at_once(backend: &Arc<dyn Backend>) -> Result<usize, DeviceError> {
+    backend.clusters_at_once(&launch("imitate_up_to_4", 4, 4, 1024))
+}
+
+fn launch(kernel: &'static str, most_emitters: usize, emitters: usize, maps: usize) -> Launch {
+    Launch {
+        kernel,
+        grid: [emitters as u32, maps as u32, 1],
+        threads: THREADS,
+        cluster: emitters as u32,
+        shared_bytes: (4 * room(most_emitters)) as u32,
+    }
+}
+
 /// What the maps of a batch have in common.
 struct Told {
     kernel: &'static str,
@@ -402,13 +417,7 @@ fn descend(
         rows: decoder.rows() as i32,
         cols: decoder.cols() as i32,
     };
-    let launch = Launch {
-        kernel: told.kernel,
-        grid: [emitters as u32, maps as u32, 1],
-        threads: THREADS,
-        cluster: emitters as u32,
-        shared_bytes: (4 * room(told.most_emitters)) as u32,
-    };
+    let launch = launch(told.kernel, told.most_emitters, emitters, maps);
     let mut from = 0;
     while from < most {
         let to = (from + stride(maps)).min(most);

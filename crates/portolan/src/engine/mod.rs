@@ -39,6 +39,12 @@ pub trait Engine: std::fmt::Debug + Send + Sync {
     /// How the engine is called in options, messages and reports.
     fn name(&self) -> &str;
 
+    /// How many maps of a few emitters fill it, where the processor's threads are free for other work
+    /// while it runs; None where it needs them itself.
+    fn at_once(&self) -> Option<usize> {
+        None
+    }
+
     /// Fits networks, latents and PSDs to readings: see [`FitProblem`] for the objective. Reports
     /// the share of all iterations that is done and stops when told to.
     ///

@@ -184,7 +184,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "btd",
         summary: "block-term decomposition: emitters with SLFs of low rank",
-        revision: 1,
+        revision: 2,
         gives_spread: false,
         needs_truth: false,
         takes_start: false,
@@ -212,7 +212,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "unn",
         summary: "the paper's domain-factored untrained decoder",
-        revision: 2,
+        revision: 3,
         gives_spread: false,
         needs_truth: false,
         takes_start: true,
@@ -226,7 +226,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "dgm",
         summary: "SLFs of a generator trained on simulated ones, with their PSDs (the learned baseline)",
-        revision: 1,
+        revision: 2,
         gives_spread: false,
         needs_truth: false,
         takes_start: false,

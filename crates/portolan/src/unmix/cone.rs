@@ -8,6 +8,8 @@
 use super::small::{cholesky, dot, solve};
 
 const PHASE_ONE_ROUNDS: usize = 200;
+/// Rounds in which the most negative entry must come a tenth nearer to 0.
+const PATIENCE: usize = 20;
 const CENTRE_ROUNDS: usize = 30;
 
 /// PSDs (R rows of K) and SLFs at the sensors (R rows of N), such that their product stays fixed.
@@ -65,8 +67,15 @@ impl Pair {
     pub(super) fn make_feasible(&mut self) -> bool {
         self.normalise();
         let mut newton = Newton::new(self.rank);
-        for _ in 0..PHASE_ONE_ROUNDS {
+        let mut before = f64::NEG_INFINITY;
+        for round in 0..PHASE_ONE_ROUNDS {
             let worst = self.worst();
+            if round % PATIENCE == PATIENCE - 1 {
+                if worst < 0.9 * before {
+                    return false;
+                }
+                before = worst;
+            }
             if worst > 0.0 {
                 return true;
             }

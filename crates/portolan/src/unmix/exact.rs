@@ -126,21 +126,24 @@ impl Subspace {
     fn feasible(&self, data: &[f64], guess: &[f64]) -> Option<Pair> {
         let (rank, bands) = (self.rank, self.bands);
         let sensors = data.len() / bands;
-        let sample: Vec<usize> =
+        let mut sample: Vec<usize> =
             (0..SAMPLE.min(sensors)).map(|i| i * sensors / SAMPLE.min(sensors)).collect();
-        let pair = self.pair(guess, &sample)?;
-        let mut hals = Hals {
-            rank,
-            sensors: sample.len(),
-            bands,
-            data: sample.iter().flat_map(|&n| data[n * bands..][..bands].iter().copied()).collect(),
-            gaps: Vec::new(),
-            slf: pair.slf.iter().map(|v| v.max(0.0)).collect(),
-            psd: pair.psd.iter().map(|v| v.max(0.0)).collect(),
-        };
+        let mut rows = guess.to_vec();
         for rounds in HALS_ROUNDS {
+            let pair = self.pair(&rows, &sample)?;
+            let row = |n: &usize| data[n * bands..][..bands].iter().copied();
+            let mut hals = Hals {
+                rank,
+                sensors: sample.len(),
+                bands,
+                data: sample.iter().flat_map(row).collect(),
+                gaps: Vec::new(),
+                slf: pair.slf.iter().map(|v| v.max(0.0)).collect(),
+                psd: pair.psd.iter().map(|v| v.max(0.0)).collect(),
+            };
             hals.run(rounds, 1e-3);
-            let found = self.rows_of(&hals.psd).and_then(|rows| self.mend(rows, sample.clone()));
+            rows = self.rows_of(&hals.psd)?;
+            let found = self.mend(rows.clone(), &mut sample);
             if found.is_some() {
                 return found;
             }
@@ -150,11 +153,11 @@ impl Subspace {
 
     /// Moves T until no sensor of the sample has a negative SLF, and enlarges the sample until it
     /// speaks for all.
-    fn mend(&self, mut rows: Vec<f64>, mut sample: Vec<usize>) -> Option<Pair> {
+    fn mend(&self, mut rows: Vec<f64>, sample: &mut Vec<usize>) -> Option<Pair> {
         let sensors = self.coordinates.len() / self.rank;
         let all: Vec<usize> = (0..sensors).collect();
         for _ in 0..12 {
-            let mut pair = self.pair(&rows, &sample)?;
+            let mut pair = self.pair(&rows, sample)?;
             if !pair.make_feasible() {
                 return None;
             }

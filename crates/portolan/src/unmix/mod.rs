@@ -38,7 +38,7 @@ use crate::error::{EstimateError, InputError};
 use crate::link::{Link, quiet_offset};
 use exact::Subspace;
 use hals::Hals;
-use weighted::{System, Weighted};
+use weighted::Weighted;
 
 /// SLFs at the sensors and PSDs.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +52,9 @@ pub struct Unmixed {
     /// reading lost in noise is met by any small power, a level by any power in its bin.
     pub residual: f64,
 }
+
+/// Sensors that say what the PSDs are; of more, so many begin, and the others follow.
+const MOST_SENSORS: usize = 1024;
 
 /// How to unmix. The defaults are our measured best.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -186,7 +189,14 @@ fn unmix_exact(
         whole.iter().flat_map(|&n| power[n * bands..(n + 1) * bands].iter().copied()).collect();
     let (rows, columns) = equilibrate(&data, bands, 0.0);
     scale(&mut data, &rows, &columns);
-    let subspace = Subspace::find(&data, bands, rank)?;
+    let mut subspace = Subspace::find(&data, bands, rank)?;
+    let (mut whole, mut rows) = (whole, rows);
+    if whole.len() > MOST_SENSORS {
+        let some = spread(whole.len(), MOST_SENSORS);
+        data = some.iter().flat_map(|&i| data[i * bands..][..bands].iter().copied()).collect();
+        (whole, rows) = some.iter().map(|&i| (whole[i], rows[i])).unzip();
+        subspace = Subspace::find(&data, bands, rank)?;
+    }
     let pair = subspace.factor(&data, options.starts, seed)?;
     let mut fitted = Weighted {
         rank,
@@ -203,9 +213,7 @@ fn unmix_exact(
         }
     }
     if whole.len() < sensors {
-        let weigh = |x: &f64| if x.is_nan() { 0.0 } else { (x + floor).powi(-2) };
-        let weights: Vec<f64> = power.iter().map(weigh).collect();
-        fitted.sensor_side(&weights, &mut System::new(rank));
+        fitted.follow();
     }
     for r in 0..rank {
         for (i, &n) in whole.iter().enumerate() {
@@ -213,6 +221,11 @@ fn unmix_exact(
         }
     }
     Some(fitted)
+}
+
+/// `some` of so many numbers, evenly.
+fn spread(count: usize, some: usize) -> Vec<usize> {
+    (0..some.min(count)).map(|i| i * count / some.min(count)).collect()
 }
 
 fn sensors_without_gaps(power: &[f64], bands: usize) -> Vec<usize> {
@@ -239,6 +252,40 @@ fn unmix_noisy(
     options: &UnmixOptions,
     seed: u64,
 ) -> Weighted {
+    let sensors = power.len() / bands;
+    let (slf, psd) = match sensors > MOST_SENSORS {
+        false => alternated(power, bands, rank, floor, options, seed),
+        true => {
+            let some = spread(sensors, MOST_SENSORS);
+            let part: Vec<f64> =
+                some.iter().flat_map(|&n| power[n * bands..][..bands].iter().copied()).collect();
+            let (own, psd) = alternated(&part, bands, rank, floor, options, seed);
+            let mut slf = vec![0.0; rank * sensors];
+            for (r, own) in own.chunks_exact(some.len()).enumerate() {
+                some.iter().zip(own).for_each(|(n, s)| slf[r * sensors + n] = *s);
+            }
+            (slf, psd)
+        }
+    };
+    let mut fitted = Weighted { rank, bands, power: power.to_vec(), bounds, floor, slf, psd };
+    if sensors > MOST_SENSORS {
+        fitted.follow();
+    }
+    if options.polish_rounds > 0 {
+        fitted.polish(options.polish_rounds, 1e-4);
+    }
+    fitted
+}
+
+/// SLFs and PSDs by alternating least squares from several starts.
+fn alternated(
+    power: &[f64],
+    bands: usize,
+    rank: usize,
+    floor: f64,
+    options: &UnmixOptions,
+    seed: u64,
+) -> (Vec<f64>, Vec<f64>) {
     let sensors = power.len() / bands;
     let (rows, columns) = equilibrate(power, bands, floor);
     let mut data = power.to_vec();
@@ -271,11 +318,7 @@ fn unmix_noisy(
     };
     slf.chunks_exact_mut(sensors).for_each(|s| divide(s, &rows));
     psd.chunks_exact_mut(bands).for_each(|c| divide(c, &columns));
-    let mut fitted = Weighted { rank, bands, power: power.to_vec(), bounds, floor, slf, psd };
-    if options.polish_rounds > 0 {
-        fitted.polish(options.polish_rounds, 1e-4);
-    }
-    fitted
+    (slf, psd)
 }
 
 /// Pure bands (start 0), pure sensors (start 1), or random sensors' spectra.

@@ -6,6 +6,8 @@
 //! maximum-likelihood independent component analysis (Hyvarinen, Karhunen and Oja 2001, chapter 9)
 //! inside the non-negative cone.
 
+use fearless_simd::{Level, dispatch};
+
 use super::cone::Pair;
 use super::small::{cholesky, solve};
 
@@ -52,7 +54,7 @@ impl Pair {
         // Levels move between the sides freely: compare likelihoods at one level.
         self.normalise();
         let rows = self.psd.chunks_exact(bands).chain(self.slf.chunks_exact(sensors));
-        rows.map(|row| dispersion(row, row, 0.0, floor_of(row, 0.0)).value).sum()
+        rows.map(|row| dispersion_value(row, row, 0.0, floor_of(row, 0.0))).sum()
     }
 
     /// One shear after another; returns the largest gain.
@@ -126,7 +128,7 @@ impl RowStep {
             }
         }
         let own = &pair.psd[i * bands..][..bands];
-        start += dispersion(own, own, 0.0, psd_floor).value;
+        start += dispersion_value(own, own, 0.0, psd_floor);
         for p in 0..rank {
             self.metric[i * rank + p] = 0.0;
             self.metric[p * rank + i] = 0.0;
@@ -196,9 +198,9 @@ impl RowStep {
         let slfs = (0..pair.rank).filter(|&p| p != i).map(|p| {
             let slf_p = &pair.slf[p * sensors..][..sensors];
             let e = -along * self.direction[p];
-            dispersion(slf_p, slf_i, e, floor_of(slf_p, floor)).value
+            dispersion_value(slf_p, slf_i, e, floor_of(slf_p, floor))
         });
-        slfs.sum::<f64>() + dispersion(own, &self.change, along, psd_floor).value
+        slfs.sum::<f64>() + dispersion_value(own, &self.change, along, psd_floor)
     }
 }
 
@@ -218,22 +220,12 @@ fn floor_of(row: &[f64], share: f64) -> f64 {
 /// length * (mean + ln sd) of ln(row + e other + floor), and its derivatives in e.
 fn dispersion(row: &[f64], other: &[f64], e: f64, floor: f64) -> Jet {
     let length = row.len() as f64;
-    let (mut m, mut mm, mut g, mut gg, mut mg, mut mgg) = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
-    for (a, b) in row.iter().zip(other) {
-        let value = (a + e * b).max(0.0) + floor;
-        let (l, ratio) = (value.ln(), b / value);
-        m += l;
-        mm += l * l;
-        g += ratio;
-        gg += ratio * ratio;
-        mg += l * ratio;
-        mgg += l * ratio * ratio;
-    }
-    for sum in [&mut m, &mut mm, &mut g, &mut gg, &mut mg, &mut mgg] {
-        *sum /= length;
-    }
-    // The constant keeps a flat row (one band, equal sensors) from having likelihood infinity.
-    let variance = (mm - m * m).max(0.0) + 1e-4;
+    let sums = dispatch!(Level::new(), simd => {
+        let _ = simd;
+        moments::<true>(row, other, e, floor)
+    });
+    let [m, mm, g, gg, mg, mgg] = sums.map(|sum| sum / length);
+    let variance = variance(m, mm);
     let slope = 2.0 * (mg - m * g);
     let bend = 2.0 * (gg - g * g) - 2.0 * (mgg - m * gg);
     let ratio = slope / variance;
@@ -242,6 +234,96 @@ fn dispersion(row: &[f64], other: &[f64], e: f64, floor: f64) -> Jet {
         slope: length * (g + 0.5 * ratio),
         bend: length * (-gg + 0.5 * bend / variance - 0.5 * ratio * ratio),
     }
+}
+
+/// The value of `dispersion` alone, which costs less.
+fn dispersion_value(row: &[f64], other: &[f64], e: f64, floor: f64) -> f64 {
+    let length = row.len() as f64;
+    let sums = dispatch!(Level::new(), simd => {
+        let _ = simd;
+        moments::<false>(row, other, e, floor)
+    });
+    let (m, mm) = (sums[0] / length, sums[1] / length);
+    length * (m + 0.5 * variance(m, mm).ln())
+}
+
+/// The constant keeps a flat row (one band, equal sensors) from having likelihood infinity.
+fn variance(mean: f64, mean_square: f64) -> f64 {
+    (mean_square - mean * mean).max(0.0) + 1e-4
+}
+
+/// Sums of l, l^2, q, q^2, l q and l q^2, with l = ln(row + e other + floor) and q its derivative in
+/// e; the first two alone where not `SLOPES`.
+#[inline(always)]
+fn moments<const SLOPES: bool>(row: &[f64], other: &[f64], e: f64, floor: f64) -> [f64; 6] {
+    let mut sums = [[0.0; LANES]; 6];
+    let (rows, row_end) = row.as_chunks::<LANES>();
+    let (others, other_end) = other.as_chunks::<LANES>();
+    for (a, b) in rows.iter().zip(others) {
+        add::<SLOPES>(&mut sums, a, b, e, floor);
+    }
+    if !row_end.is_empty() {
+        // Ones add nothing to any sum.
+        let (mut last_row, mut last_other) = ([1.0 - floor; LANES], [0.0; LANES]);
+        last_row[..row_end.len()].copy_from_slice(row_end);
+        last_other[..other_end.len()].copy_from_slice(other_end);
+        add::<SLOPES>(&mut sums, &last_row, &last_other, e, floor);
+    }
+    sums.map(|lanes| lanes.iter().sum())
+}
+
+const LANES: usize = 8;
+
+#[inline(always)]
+fn add<const SLOPES: bool>(
+    sums: &mut [[f64; LANES]; 6],
+    row: &[f64; LANES],
+    other: &[f64; LANES],
+    e: f64,
+    floor: f64,
+) {
+    let (mut l, mut q) = ([0.0; LANES], [0.0; LANES]);
+    for i in 0..LANES {
+        let value = row[i] + e * other[i];
+        let value = if value > 0.0 { value } else { 0.0 } + floor;
+        l[i] = ln(value);
+        q[i] = other[i] / value;
+    }
+    for i in 0..LANES {
+        sums[0][i] += l[i];
+        sums[1][i] += l[i] * l[i];
+    }
+    if SLOPES {
+        for i in 0..LANES {
+            sums[2][i] += q[i];
+            sums[3][i] += q[i] * q[i];
+            sums[4][i] += l[i] * q[i];
+            sums[5][i] += l[i] * q[i] * q[i];
+        }
+    }
+}
+
+/// Natural logarithm of a positive normal number to about 1e-15, in operations that vectorise: the
+/// exponent taken off, and the series of artanh for the mantissa in [sqrt(1/2), sqrt(2)).
+#[inline(always)]
+fn ln(x: f64) -> f64 {
+    /// Bits of 1 less those of sqrt(1/2).
+    const UP: u64 = 0x3ff0_0000_0000_0000 - 0x3fe6_a09e_667f_3bcd;
+    /// Set above a small whole number, these bits make it a float that much larger.
+    const WHOLE: (u64, f64) = (0x4330_0000_0000_0000, 4_503_599_627_370_496.0);
+    let bits = x.to_bits();
+    let biased = bits.wrapping_add(UP) >> 52;
+    let m = f64::from_bits(bits.wrapping_sub(biased << 52).wrapping_add(1023 << 52));
+    let e = f64::from_bits(biased | WHOLE.0) - (WHOLE.1 + 1023.0);
+    let s = (m - 1.0) / (m + 1.0);
+    let square = s * s;
+    let mut p = 1.0 / 23.0;
+    for odd in [21.0, 19.0, 17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0] {
+        p = p * square + 1.0 / odd;
+    }
+    // ln 2 in two parts, so that the large one is exact.
+    let tail = 2.0 * s * square * p + e * 1.908_214_929_270_587_7e-10;
+    (tail + 2.0 * s) + e * 6.931_471_803_691_238e-1
 }
 
 /// The best e for C_i + e C_j, S_j - e S_i within what keeps both positive, and what it gains.
@@ -274,14 +356,22 @@ fn best_shear(
     let start = at(0.0);
     let (mut best, mut now) = (0.0, start);
     if search {
+        let value = |e: f64| {
+            dispersion_value(psd_i, psd_j, e, psd_floor)
+                + dispersion_value(slf_j, slf_i, -e, slf_floor)
+        };
+        let mut least = start.value;
         for trial in TRIALS {
             let share = (-trial).exp() * width;
             for e in [share - down, up - share] {
-                let jet = at(e);
-                if jet.value < now.value {
-                    (best, now) = (e, jet);
+                let there = value(e);
+                if there < least {
+                    (best, least) = (e, there);
                 }
             }
+        }
+        if best != 0.0 {
+            now = at(best);
         }
     }
     for _ in 0..NEWTON_STEPS {
@@ -309,6 +399,17 @@ fn best_shear(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_logarithm_is_good_to_rounding() {
+        let mut x = 1.3e-300;
+        while x < 1e300 {
+            let (got, want): (f64, f64) = (ln(x), f64::ln(x));
+            assert!((got - want).abs() <= 1e-15 * want.abs().max(0.3), "{x}: {got} {want}");
+            x *= 1.237;
+        }
+        assert_eq!(ln(1.0), 0.0);
+    }
 
     #[test]
     fn derivatives_are_finite_differences() {

@@ -3,10 +3,17 @@
 //! at a time by coordinate descent on small normal equations, the weights renewed from the model
 //! (iteratively reweighted least squares).
 
+use std::ops::Range;
+
+use rayon::prelude::*;
+
 use super::small::{cholesky, solve};
 
 /// Coordinate sweeps on each small system.
 const SWEEPS: usize = 12;
+
+/// Sensors in one piece of work.
+const PART: usize = 512;
 
 /// Between which powers each reading lies: the bins of a quantiser.
 #[derive(Clone)]
@@ -42,21 +49,33 @@ impl Weighted {
 
     /// Root mean square of ln(x + a) - ln(model + a) over the entries that are there.
     pub(super) fn residual(&self) -> f64 {
-        let sensors = self.sensors();
-        let (mut sum, mut count) = (0.0, 0usize);
-        for n in 0..sensors {
-            for k in 0..self.bands {
-                let at = n * self.bands + k;
-                if !self.power[at].is_nan() {
-                    let model = self.model(n, k);
-                    let x = self.aim(at, model);
-                    let error = ((x + self.floor) / (model + self.floor)).ln();
-                    sum += error * error;
-                    count += 1;
+        let of_part = |part: Range<usize>| {
+            let (mut sum, mut count) = (0.0, 0usize);
+            for n in part {
+                for k in 0..self.bands {
+                    let at = n * self.bands + k;
+                    if !self.power[at].is_nan() {
+                        let model = self.model(n, k);
+                        let x = self.aim(at, model);
+                        let error = ((x + self.floor) / (model + self.floor)).ln();
+                        sum += error * error;
+                        count += 1;
+                    }
                 }
             }
-        }
+            (sum, count)
+        };
+        let parts: Vec<(f64, usize)> = self.parts().map(of_part).collect();
+        let sum: f64 = parts.iter().map(|(sum, _)| sum).sum();
+        let count: usize = parts.iter().map(|(_, count)| count).sum();
         (sum / count.max(1) as f64).sqrt()
+    }
+
+    /// The sensors in parts that threads share, cut the same way whatever their number.
+    fn parts(&self) -> impl IndexedParallelIterator<Item = Range<usize>> + use<> {
+        let sensors = self.sensors();
+        let part = move |i: usize| i * PART..((i + 1) * PART).min(sensors);
+        (0..sensors.div_ceil(PART)).into_par_iter().map(part)
     }
 
     fn aim(&self, at: usize, model: f64) -> f64 {
@@ -71,29 +90,13 @@ impl Weighted {
     /// Alternates until a round gains less than `tolerance` of the residual; keeps the best round.
     /// Returns its residual.
     pub(super) fn polish(&mut self, rounds: usize, tolerance: f64) -> f64 {
-        let sensors = self.sensors();
-        let mut system = System::new(self.rank);
         let mut weights: Vec<f64> = vec![0.0; self.power.len()];
         let mut best = self.residual();
         let mut kept = (self.slf.clone(), self.psd.clone());
         for _ in 0..rounds {
-            for n in 0..sensors {
-                for k in 0..self.bands {
-                    let at = n * self.bands + k;
-                    if self.power[at].is_nan() {
-                        continue;
-                    }
-                    let model = self.model(n, k);
-                    let x = self.aim(at, model);
-                    self.power[at] = x;
-                    // The larger of reading and model: neither a deep fade of the model nor a
-                    // reading that noise has cut to zero may claim all the weight.
-                    let scale = 1.0 / (x.max(model) + self.floor);
-                    weights[at] = scale * scale;
-                }
-            }
-            self.sensor_side(&weights, &mut system);
-            self.band_side(&weights, &mut system);
+            self.weigh(&mut weights);
+            self.sensor_side(&weights);
+            self.band_side(&weights);
             let now = self.residual();
             let gain = best - now;
             if gain > 0.0 {
@@ -109,38 +112,90 @@ impl Weighted {
         best
     }
 
-    /// SLFs at every sensor, given PSDs and weights.
-    pub(super) fn sensor_side(&mut self, weights: &[f64], system: &mut System) {
-        let (rank, bands, sensors) = (self.rank, self.bands, self.sensors());
-        for n in 0..sensors {
-            system.clear();
-            for k in 0..bands {
-                let (x, weight) = (self.power[n * bands + k], weights[n * bands + k]);
-                if weight > 0.0 {
-                    system.add(weight, x, |r| self.psd[r * bands + k]);
+    /// Weights of the readings, which move to the nearest power that a level allows.
+    fn weigh(&mut self, weights: &mut [f64]) {
+        let mut power = std::mem::take(&mut self.power);
+        let (bands, sensors) = (self.bands, power.len() / self.bands);
+        let length = PART * bands;
+        let parts = power.par_chunks_mut(length).zip(weights.par_chunks_mut(length)).enumerate();
+        parts.for_each(|(part, (power, weights))| {
+            for (i, (x, weight)) in power.iter_mut().zip(weights).enumerate() {
+                if x.is_nan() {
+                    continue;
                 }
+                let (n, k) = (part * PART + i / bands, i % bands);
+                let model = (0..self.rank)
+                    .map(|r| self.slf[r * sensors + n] * self.psd[r * bands + k])
+                    .sum();
+                if let Some(bounds) = &self.bounds {
+                    *x = bounds.nearest(part * length + i, model);
+                }
+                // The larger of reading and model: neither a deep fade of the model nor a reading
+                // that noise has cut to zero may claim all the weight.
+                let scale = 1.0 / (x.max(model) + self.floor);
+                *weight = scale * scale;
             }
-            system.solve(|r| r * sensors + n, &mut self.slf, rank);
+        });
+        self.power = power;
+    }
+
+    /// SLFs at every sensor that follow from the PSDs.
+    pub(super) fn follow(&mut self) {
+        let weigh = |x: &f64| if x.is_nan() { 0.0 } else { (x + self.floor).powi(-2) };
+        let weights: Vec<f64> = self.power.iter().map(weigh).collect();
+        self.sensor_side(&weights);
+    }
+
+    /// SLFs at every sensor, given PSDs and weights.
+    fn sensor_side(&mut self, weights: &[f64]) {
+        let (rank, bands, sensors) = (self.rank, self.bands, self.sensors());
+        let of_part = |part: Range<usize>| {
+            let mut system = System::new(rank);
+            let mut own = vec![0.0; part.len() * rank];
+            for (n, own) in part.zip(own.chunks_exact_mut(rank)) {
+                own.iter_mut().enumerate().for_each(|(r, s)| *s = self.slf[r * sensors + n]);
+                system.clear();
+                for k in 0..bands {
+                    let (x, weight) = (self.power[n * bands + k], weights[n * bands + k]);
+                    if weight > 0.0 {
+                        system.add(weight, x, |r| self.psd[r * bands + k]);
+                    }
+                }
+                system.solve(|r| r, own, rank);
+            }
+            own
+        };
+        let found: Vec<Vec<f64>> = self.parts().map(of_part).collect();
+        for (n, own) in found.iter().flat_map(|part| part.chunks_exact(rank)).enumerate() {
+            own.iter().enumerate().for_each(|(r, s)| self.slf[r * sensors + n] = *s);
         }
     }
 
-    fn band_side(&mut self, weights: &[f64], system: &mut System) {
+    fn band_side(&mut self, weights: &[f64]) {
         let (rank, bands, sensors) = (self.rank, self.bands, self.sensors());
-        for k in 0..bands {
-            system.clear();
-            for n in 0..sensors {
-                let (x, weight) = (self.power[n * bands + k], weights[n * bands + k]);
-                if weight > 0.0 {
-                    system.add(weight, x, |r| self.slf[r * sensors + n]);
+        let of_part = |part: Range<usize>| {
+            let mut systems: Vec<System> = (0..bands).map(|_| System::new(rank)).collect();
+            for n in part {
+                for (k, system) in systems.iter_mut().enumerate() {
+                    let (x, weight) = (self.power[n * bands + k], weights[n * bands + k]);
+                    if weight > 0.0 {
+                        system.add(weight, x, |r| self.slf[r * sensors + n]);
+                    }
                 }
             }
+            systems
+        };
+        let mut parts: Vec<Vec<System>> = self.parts().map(of_part).collect();
+        let (first, others) = parts.split_first_mut().expect("there are sensors");
+        for (k, system) in first.iter_mut().enumerate() {
+            others.iter().for_each(|systems| system.join(&systems[k]));
             system.solve(|r| r * bands + k, &mut self.psd, rank);
         }
     }
 }
 
 /// Normal equations of one sensor or one band.
-pub(super) struct System {
+struct System {
     gram: Vec<f64>,
     side: Vec<f64>,
     row: Vec<f64>,
@@ -148,7 +203,7 @@ pub(super) struct System {
 }
 
 impl System {
-    pub(super) fn new(rank: usize) -> Self {
+    fn new(rank: usize) -> Self {
         let zeros = |n| vec![0.0; n];
         let (gram, factor) = (zeros(rank * rank), zeros(rank * rank));
         Self { gram, side: zeros(rank), row: zeros(rank), factor }
@@ -157,6 +212,13 @@ impl System {
     fn clear(&mut self) {
         self.gram.fill(0.0);
         self.side.fill(0.0);
+    }
+
+    /// Adds the equations of another.
+    fn join(&mut self, other: &Self) {
+        let add = |to: &mut [f64], from: &[f64]| to.iter_mut().zip(from).for_each(|(t, f)| *t += f);
+        add(&mut self.gram, &other.gram);
+        add(&mut self.side, &other.side);
     }
 
     #[inline(always)]

@@ -7,13 +7,15 @@ mod options;
 mod recipe;
 pub(super) mod start;
 
+use std::sync::mpsc;
+
 use ndarray::Axis;
 use rayon::prelude::*;
 
 use super::bands::Domain;
 use super::btd::{Btd, gridded_model};
 use super::emitters::{is_exact, number_of_emitters, shown, start_factors, unmix_readings};
-use super::{Context, Job, Kriging, Method, ThinPlate};
+use super::{Context, Job, Method, ThinPlate};
 use crate::decoder::{Decoder, Draw, Network};
 use crate::engine::{
     Descended, Diverged, FitOptions, FitProblem, ImitationOptions, ImitationProblem, Penalties,
@@ -31,7 +33,7 @@ use crate::simulate::stream;
 pub(super) use model::{DecodedSlfs, load_shape, save_shape};
 pub(super) use options::{DECODER_OPTIONS, OPTIONS, build, shape_from_options};
 pub use recipe::{Lesson, StartFit, StartIterations, Unn, UnnStart};
-use start::{Guess, random};
+use start::{Guess, kriging, random};
 
 pub(super) const KIND: &str = "unn";
 
@@ -49,8 +51,8 @@ impl Method for Unn {
         self.descend(&prepared, start, &progress.part(0.7..1.0))?.pop().expect("a model each")
     }
 
-    /// All starts are made side by side on the processor; then the engine learns them together and
-    /// fits together.
+    /// Starts are made side by side on the processor. Where that leaves the engine idle, it learns
+    /// some of them while the next ones are made. All are fitted together.
     fn fit_many(
         &self,
         jobs: &[Job<'_>],
@@ -58,20 +60,55 @@ impl Method for Unn {
     ) -> Result<Vec<Result<Model, EstimateError>>, EstimateError> {
         let (quiet, starting) = (progress.quiet(), progress.part(0.0..0.7));
         let prepare = |job: &Job<'_>| self.prepare(job.readings, &job.context, &quiet);
-        let made: Vec<_> = jobs.par_iter().with_max_len(1).map(prepare).collect();
-        let mut prepared = Vec::new();
         let mut models: Vec<Option<Result<Model, EstimateError>>> = Vec::new();
-        for outcome in made {
-            match outcome {
-                Ok(one) => {
-                    prepared.push(one);
-                    models.push(None);
+        models.resize_with(jobs.len(), || None);
+        let mut begun: Vec<(usize, Prepared, Start)> = Vec::with_capacity(jobs.len());
+        let in_turn = self.engine.at_once().filter(|_| self.start.is_informed());
+        let at_once = in_turn.unwrap_or(jobs.len());
+        let (send, made) = mpsc::channel();
+        let mut learn_all = |made: mpsc::Receiver<(usize, Result<Prepared, EstimateError>)>| {
+            let mut waiting: Vec<(usize, Prepared)> = Vec::new();
+            let mut going_on = true;
+            while going_on {
+                match made.recv() {
+                    Ok((k, Ok(one))) => waiting.push((k, one)),
+                    Ok((_, Err(EstimateError::Cancelled))) => return Err(EstimateError::Cancelled),
+                    Ok((k, Err(error))) => models[k] = Some(Err(error)),
+                    Err(mpsc::RecvError) => going_on = false,
                 }
-                Err(EstimateError::Cancelled) => return Err(EstimateError::Cancelled),
-                Err(error) => models.push(Some(Err(error))),
+                if waiting.len() == at_once || !going_on {
+                    let (numbers, ones): (Vec<usize>, Vec<Prepared>) = waiting.drain(..).unzip();
+                    let share = |done: usize| done as f64 / jobs.len() as f64;
+                    let part = share(begun.len())..share(begun.len() + ones.len());
+                    let learnt = self.learn(&ones, &starting.part(part))?;
+                    let both = numbers.into_iter().zip(ones).zip(learnt);
+                    begun.extend(both.map(|((k, one), start)| (k, one, start)));
+                }
             }
+            Ok(())
+        };
+        let prepare_all = || {
+            jobs.par_iter().enumerate().with_max_len(1).for_each_with(send, |send, (k, job)| {
+                // Nobody listens any more where learning has failed.
+                let _ = send.send((k, prepare(job)));
+            });
+        };
+        if at_once < jobs.len() {
+            // A pool of one thread: what the engine asks of the processor must not wait behind starts.
+            let aside = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+            let aside = aside.map_err(|error| EstimateError::Numerical(error.to_string()))?;
+            std::thread::scope(|scope| {
+                let learning = scope.spawn(|| aside.install(|| learn_all(made)));
+                prepare_all();
+                learning.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })?;
+        } else {
+            prepare_all();
+            learn_all(made)?;
         }
-        let start = self.learn(&prepared, &starting)?;
+        begun.sort_unstable_by_key(|(k, ..)| *k);
+        let (prepared, start): (Vec<_>, Vec<_>) =
+            begun.into_iter().map(|(_, one, start)| (one, start)).unzip();
         progress.fit_begins();
         let mut found = self.descend(&prepared, start, &progress.part(0.7..1.0))?.into_iter();
         let filled = models.into_iter().map(|model| {
@@ -80,6 +117,9 @@ impl Method for Unn {
         Ok(filled.collect())
     }
 }
+
+/// What the engine made of a start.
+type Start = Result<Unknowns, EstimateError>;
 
 /// A fit up to where the engine takes over.
 struct Prepared {
@@ -384,13 +424,15 @@ impl UnnJob<'_> {
                     slf.index_axis(Axis(0), r).iter().copied().collect()
                 }))
             }
-            UnnStart::Interpolation => self.interpolated(|_| Box::new(plates()), unit, progress),
-            _ => {
-                // SLFs that unmixing put at next to nothing must not dig holes.
-                let kriging =
-                    |offset| Kriging { domain: Domain::LogOffset(offset), ..Kriging::default() };
-                self.interpolated(|offset| Box::new(kriging(offset)), unit, progress)
+            UnnStart::Interpolation => {
+                self.interpolated(|_, _| Ok(Box::new(plates())), unit, progress)
             }
+            // SLFs that unmixing put at next to nothing must not dig holes.
+            _ => self.interpolated(
+                |offset, slfs| Ok(Box::new(kriging(offset, slfs)?)),
+                unit,
+                progress,
+            ),
         }
     }
 
@@ -407,7 +449,7 @@ impl UnnJob<'_> {
     /// Unmixes the readings and carries each emitter's SLF from the sensors to the grid.
     fn interpolated(
         &self,
-        method: impl Fn(f64) -> Box<dyn Method>,
+        method: impl Fn(f64, &Readings) -> Result<Box<dyn Method>, EstimateError>,
         unit: f64,
         progress: &Progress<'_>,
     ) -> Result<Guess, EstimateError> {

@@ -7,12 +7,20 @@ use rand_chacha::ChaCha8Rng;
 use crate::decoder::{Decoder, Draw, random_network};
 use crate::engine::Unknowns;
 use crate::error::EstimateError;
+use crate::estimate::bands::Domain;
 use crate::estimate::btd::slf_readings;
-use crate::estimate::{Context, Method};
+use crate::estimate::thin_plate::MOST_TOGETHER;
+use crate::estimate::{Context, Kriging, Method};
+use crate::gaussian_process::{Fixed, clustered};
 use crate::grid::Grid;
 use crate::progress::Progress;
 use crate::readings::Readings;
 use crate::unmix::Unmixed;
+
+/// Sensors that the law of the SLFs' kriging is fitted to.
+const LAW_SENSORS: usize = 128;
+/// Nearest sensors that a place looks at where there are too many to look at all.
+const NEIGHBOURS: usize = 48;
 
 /// SLFs and PSDs to begin with: emitters x cells in (0, 1), emitters x bands.
 pub(super) struct Guess {
@@ -27,7 +35,7 @@ impl Guess {
         readings: &Readings,
         grid: Grid,
         unmixed: &Unmixed,
-        method: impl Fn(f64) -> Box<dyn Method>,
+        method: impl Fn(f64, &Readings) -> Result<Box<dyn Method>, EstimateError>,
         floor: f64,
         progress: &Progress<'_>,
     ) -> Result<Self, EstimateError> {
@@ -41,11 +49,8 @@ impl Guess {
         let least = lifted.iter().copied().fold(f64::INFINITY, f64::min);
         let at_sensors = slf_readings(readings, lifted)?;
         let quiet = progress.quiet();
-        let model = method((0.1 * least).max(f64::MIN_POSITIVE)).fit(
-            &at_sensors,
-            &Context::default(),
-            &quiet,
-        )?;
+        let method = method((0.1 * least).max(f64::MIN_POSITIVE), &at_sensors)?;
+        let model = method.fit(&at_sensors, &Context::default(), &quiet)?;
         let power = model.power_on(grid, &quiet)?;
         Ok(Self::new(grid, &unmixed.psd, |r| power.column(r).to_owned()))
     }
@@ -89,6 +94,27 @@ impl Guess {
         }
         out
     }
+}
+
+/// Kriging of SLFs in ln(x + offset). The decoder learns the start only roughly, so its law comes
+/// from some of the sensors, and among many a place looks at few.
+pub(super) fn kriging(offset: f64, at_sensors: &Readings) -> Result<Kriging, EstimateError> {
+    let sensors = at_sensors.sensors();
+    let mut kriging = Kriging { domain: Domain::LogOffset(offset), ..Kriging::default() };
+    if sensors > MOST_TOGETHER {
+        kriging.neighbours = Some(NEIGHBOURS);
+    }
+    if sensors > LAW_SENSORS {
+        let some = at_sensors.subset(&clustered(at_sensors.sites(), LAW_SENSORS))?;
+        let law = kriging.fit(&some, &Context::default(), &Progress::silent())?;
+        let fitted = |name| law.report().fitted(name);
+        kriging.fixed = Fixed {
+            decorrelation_m: fitted("decorrelation_m"),
+            sill: fitted("sill"),
+            nugget: fitted("nugget"),
+        };
+    }
+    Ok(kriging)
 }
 
 /// A random network and random PSDs in [0, 1).

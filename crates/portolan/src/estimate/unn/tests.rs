@@ -13,6 +13,7 @@ use crate::simulate::{Scenario, simulate};
 #[derive(Debug, Default)]
 struct Recorder {
     calls: Mutex<Vec<String>>,
+    at_once: Option<usize>,
 }
 
 impl Recorder {
@@ -28,6 +29,10 @@ impl Recorder {
 impl Engine for Recorder {
     fn name(&self) -> &str {
         "recorder"
+    }
+
+    fn at_once(&self) -> Option<usize> {
+        self.at_once
     }
 
     fn fit(
@@ -231,7 +236,17 @@ fn many_fits_equal_single_ones() {
             _ => panic!("{k}: one failed, the other did not"),
         }
     }
+    // An engine that learns two starts while others are made.
+    let in_turn = Arc::new(Recorder { at_once: Some(2), ..Recorder::default() });
+    let by_turns = method("unn").unwrap().build_on(in_turn, settings()).unwrap();
+    let again = by_turns.fit_many(&jobs, &Progress::silent()).unwrap();
+    for (one, other) in models.iter().zip(&again) {
+        let trace = |model: &Model| model.report().loss_trace.clone();
+        assert_eq!(one.as_ref().map(trace), other.as_ref().map(trace));
+    }
     let never = |_: f64| false;
-    let cancelled = many.fit_many(&jobs, &Progress::new(&never));
-    assert_eq!(cancelled.err(), Some(EstimateError::Cancelled));
+    for method in [&many, &by_turns] {
+        let cancelled = method.fit_many(&jobs, &Progress::new(&never));
+        assert_eq!(cancelled.err(), Some(EstimateError::Cancelled));
+    }
 }

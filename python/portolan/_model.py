@@ -284,13 +284,15 @@ def fit_many(
     seed: int = 0,
     transmitters: Transmitters = None,
     threads: int | None = None,
+    device: str = "cpu",
     client: Any = None,
     tell: Tell | None = None,
     **options: Any,
 ) -> list[Model]:
     """Fits a method to many sets of readings: on ``threads`` cores (all by default), or on the
     workers of a Dask ``client``. The models come in the order of the readings. ``transmitters`` are
-    as in :func:`fit`, the same for all."""
+    as in :func:`fit`, the same for all. With ``device="cuda"`` the fits of ``unn`` run together on
+    the first CUDA device; "auto" takes it where there is one."""
     many = list(many)
     known = None
     if transmitters is not None:
@@ -299,6 +301,7 @@ def fit_many(
     texts = as_texts(options)
     if threads is not None and threads < 1:
         raise ValueError(f"threads={threads}: 1 or more")
+    told["device"] = device
     if client is not None:
         return fit_on_cluster(client, many, method, texts, {**told, "threads": threads}, tell)
     with bar(method, tell) as hears:

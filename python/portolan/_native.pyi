@@ -233,6 +233,7 @@ def fit_many(
     grid: Grid | None = ...,
     transmitters: list[list[Known]] | None = ...,
     threads: int | None = ...,
+    device: str = ...,
     tell: Callable[[float], Any] | None = ...,
 ) -> list[NativeModel]: ...
 def read_model(path: str) -> NativeModel: ...

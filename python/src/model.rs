@@ -1,18 +1,22 @@
 //! Fitted models as Python holds them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ndarray::{Array2, Array3, ArrayD, ArrayView2, s};
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayDyn, PyArrayMethods, PyReadonlyArray2,
 };
-use portolan::estimate::Transmitter;
+use portolan::engine::Engine;
+use portolan::estimate::{Job, Method, Transmitter, method};
 use portolan::model::{Archive, Stored};
-use portolan::{Context, Emitters, EstimateError, Grid, Model, Progress, Readings, Site};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use portolan::{
+    Context, Emitters, EstimateError, Grid, InputError, Model, Progress, Readings, Site,
+};
+use portolan_gpu::{CudaEngine, Lenient};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use rayon::prelude::*;
 
 use crate::readings::NativeReadings;
 use crate::transmitters::{Known, check_taken, known};
@@ -67,14 +71,20 @@ impl Request {
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
         let method = portolan::estimate::build(&self.method, self.options.clone())?;
-        let context = Context {
-            emitters: self.emitters,
-            seed: self.seed,
-            grid: self.grid,
-            transmitters: known,
-            ..Context::default()
-        };
-        Ok(method.fit(readings, &context, progress)?.named(&self.method))
+        Ok(method.fit(readings, &self.context(known), progress)?.named(&self.method))
+    }
+
+    fn context<'a>(&self, transmitters: &'a [Transmitter]) -> Context<'a> {
+        let (emitters, seed, grid) = (self.emitters, self.seed, self.grid);
+        Context { emitters, seed, grid, transmitters, ..Context::default() }
+    }
+
+    /// The method, on another engine where one is given.
+    fn built(&self, engine: Option<Arc<dyn Engine>>) -> Result<Box<dyn Method>, InputError> {
+        match engine {
+            Some(engine) => method(&self.method)?.build_on(engine, self.options.clone()),
+            None => portolan::estimate::build(&self.method, self.options.clone()),
+        }
     }
 }
 
@@ -103,10 +113,10 @@ pub fn fit(
 }
 
 /// Fits the same method to many readings, each with its own known transmitters, on all cores or on so
-/// many threads.
+/// many threads, or on a device.
 #[pyfunction]
 #[pyo3(signature = (method, options, readings, *, emitters = None, seed = 0, grid = None,
-    transmitters = None, threads = None, tell = None))]
+    transmitters = None, threads = None, device = "cpu", tell = None))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that a fit may be told")]
 pub fn fit_many(
     py: Python<'_>,
@@ -118,31 +128,50 @@ pub fn fit_many(
     grid: Option<GridParts>,
     transmitters: Option<Vec<Vec<Known>>>,
     threads: Option<usize>,
+    device: &str,
     tell: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<NativeModel>> {
     check_taken(&method, transmitters.is_some())?;
+    let engine = engine(&method, device)?;
     let request = Request::new(method, options, emitters, seed, grid)?;
+    let method = request.built(engine).map_err(errors::input)?;
     let mut each = transmitters.unwrap_or_default().into_iter().map(known);
     let readings: Vec<(&Readings, Vec<Transmitter>)> =
         readings.iter().map(|r| (&r.get().inner, each.next().unwrap_or_default())).collect();
-    let (done, total) = (std::sync::atomic::AtomicUsize::new(0), readings.len());
+    let jobs: Vec<Job<'_>> = readings
+        .iter()
+        .map(|(readings, known)| Job { readings, context: request.context(known) })
+        .collect();
     let own = threads.map(|n| rayon::ThreadPoolBuilder::new().num_threads(n).build()).transpose();
     let own = own.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     let models = watched(py, tell, |progress| {
-        let one = |(readings, known): &(&Readings, Vec<Transmitter>)| {
-            progress.check()?;
-            let model = request.fit(readings, known, &progress.quiet())?;
-            let finished = 1 + done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            progress.report(finished, total)?;
-            Ok(NativeModel { inner: model })
-        };
-        let all = || readings.par_iter().with_max_len(1).map(one).collect::<Result<Vec<_>, _>>();
+        let all = || method.fit_many(&jobs, progress)?.into_iter().collect::<Result<Vec<_>, _>>();
         match &own {
             None => all(),
             Some(own) => own.install(all),
         }
     })?;
-    models.map_err(errors::estimate)
+    let named = |model: Model| NativeModel { inner: model.named(&request.method) };
+    models.map(|all| all.into_iter().map(named).collect()).map_err(errors::estimate)
+}
+
+/// The engine that fits of a method run on: "cpu" is the processor's own, "cuda" the first CUDA device
+/// or an error, "auto" that device where there is one for what it can do.
+fn engine(name: &str, device: &str) -> PyResult<Option<Arc<dyn Engine>>> {
+    let takes = method(name).map_err(errors::input)?.takes_engine;
+    match device {
+        "cpu" => Ok(None),
+        "auto" if !takes => Ok(None),
+        "auto" => Ok(CudaEngine::new().ok().map(|e| Arc::new(Lenient::new(e)) as Arc<dyn Engine>)),
+        "cuda" if !takes => {
+            Err(PyValueError::new_err(format!("device='cuda': {name} runs on the processor only")))
+        }
+        "cuda" => match CudaEngine::new() {
+            Ok(engine) => Ok(Some(Arc::new(engine))),
+            Err(error) => Err(PyRuntimeError::new_err(format!("device='cuda': {error}"))),
+        },
+        _ => Err(PyValueError::new_err(format!("device={device:?}: give 'cpu', 'cuda' or 'auto'"))),
+    }
 }
 
 #[pyfunction]

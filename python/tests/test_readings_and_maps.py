@@ -74,6 +74,18 @@ def test_the_transmitter_is_found() -> None:
     assert model.report["chosen"] == "field"
 
 
+def test_a_device_that_is_not_there_is_said() -> None:
+    many = [portolan.Readings(*survey(seed=seed)) for seed in range(2)]
+    with pytest.raises(ValueError, match="kriging runs on the processor only"):
+        portolan.fit_many(many, "kriging", device="cuda")
+    with pytest.raises(ValueError, match="'cpu', 'cuda' or 'auto'"):
+        portolan.fit_many(many, "kriging", device="gpu")
+    at = np.array([[10.0, 12.0]])
+    for device in ("cpu", "auto"):
+        models = portolan.fit_many(many, "kriging", device=device)
+        assert np.array_equal(models[0].predict(at), portolan.fit(many[0], "kriging").predict(at))
+
+
 def test_many_fits_are_the_single_ones() -> None:
     many = [portolan.Readings(*survey(seed=seed)) for seed in range(6)]
     heard: list[float] = []

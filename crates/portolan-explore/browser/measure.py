@@ -242,7 +242,7 @@ def load(folder: Path, seconds: float) -> None:
 
 
 # Requests before those that are counted.
-FILLING = 3000
+FILLING = 15_000
 
 
 def storm(count: int) -> None:

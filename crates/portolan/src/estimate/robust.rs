@@ -87,7 +87,9 @@ pub(super) fn tamed(
         .collect();
     let errors: Vec<[f64; 2]> = some.par_iter().map(|band| band.held_out(&law, &fold)).collect();
     let sum = |which: usize| errors.iter().map(|e| e[which]).sum::<f64>();
-    if !(sum(1) < WORTH * WORTH * sum(0)) {
+    // Also where nothing could be judged.
+    let better = sum(1) < WORTH * WORTH * sum(0);
+    if !better {
         return Ok(None);
     }
     let mut noise = Array2::zeros(power.dim());

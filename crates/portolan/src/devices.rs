@@ -1,6 +1,6 @@
 //! Devices that read the same power differently. Every device has an offset, the same in all
 //! bands, drawn from one normal distribution: a random effect beside the field that kriging knows
-//! ([`pooled_law`]). Offsets are found before readings of one place become one, and taken away.
+//! (`pooled_law`). Offsets are found before readings of one place become one, and taken away.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -45,8 +45,8 @@ impl DeviceNames {
         if names.len() < 2 {
             return Ok(None);
         }
-        if names.len() > MOST {
-            let count = names.len();
+        let count = names.len();
+        if count > MOST {
             warnings.push(format!("{count} devices are too many to be compared: read as one"));
             return Ok(None);
         }
@@ -54,8 +54,7 @@ impl DeviceNames {
         if !once.is_empty() {
             let listed: Vec<String> = once.iter().take(LISTED).map(|name| quoted(name)).collect();
             warnings.push(format!(
-                "{} of {} devices read at one place only ({}): their offsets are little more than \
-                 a guess",
+                "{} of {} devices read at one place only ({}): left as they are",
                 once.len(),
                 names.len(),
                 listed.join(", ")
@@ -63,6 +62,12 @@ impl DeviceNames {
         }
         let found = Devices::find(names, readings);
         let found = found.map_err(|error| Problem::new(error.to_string()))?;
+        if found.is_none() {
+            warnings.push(format!(
+                "{count} devices, but taking out offsets would not predict held-out readings \
+                 better: left as they are"
+            ));
+        }
         if let Some(devices) = &found {
             let mut order: Vec<usize> = (0..devices.names.len()).collect();
             order.sort_by(|a, b| devices.offset_db[*b].total_cmp(&devices.offset_db[*a]));

@@ -30,6 +30,24 @@ pub fn room_for_threads() -> usize {
     usize::try_from(free.saturating_sub(TO_START) / PER_THREAD).unwrap_or(usize::MAX)
 }
 
+/// From now on large pieces go back to the system as soon as they are free. By itself glibc keeps
+/// more and more of them: a server that draws pieces of many sizes would grow for hours.
+pub fn give_back_large_pieces() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        use std::ffi::c_int;
+        /// From the header of the C library.
+        const M_MMAP_THRESHOLD: c_int = -3;
+        const LARGE: c_int = 1 << 20;
+        // SAFETY: this is the C library's own declaration; the call changes a number of its allocator.
+        unsafe extern "C" {
+            fn mallopt(parameter: c_int, value: c_int) -> c_int;
+        }
+        // Where it cannot be set, memory is as it was.
+        let _ = unsafe { mallopt(M_MMAP_THRESHOLD, LARGE) };
+    }
+}
+
 /// The system's allocator, which ends the command where it has nothing left.
 pub struct Allocator;
 

@@ -10,6 +10,7 @@ use portolan_io::{FileKind, ReadOptions, inspect};
 
 use crate::args::ExploreArgs;
 use crate::failure::Failure;
+use crate::memory::give_back_large_pieces;
 use crate::output::{emit, say, warn};
 use crate::watch::check_interrupt;
 
@@ -28,6 +29,7 @@ impl From<StartError> for Failure {
 }
 
 pub fn run(args: &ExploreArgs) -> Result<(), Failure> {
+    give_back_large_pieces();
     let server = Server::start(explorer(args)?, &args.addresses())?;
     let url = server.url();
     emit(&url)?;

@@ -134,4 +134,4 @@ def test_devices_are_brought_to_one_level() -> None:
     for name, truth in zip("012", offset):
         assert abs(found[name][0] - truth) < max(0.7, 3 * found[name][1])
     assert pickle.loads(pickle.dumps(readings)).devices == found
-    assert portolan.read_table(frame, columns="device=none").devices == {}
+    assert portolan.read_table(frame, columns={"device": "none"}).devices == {}

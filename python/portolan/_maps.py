@@ -69,6 +69,7 @@ def sense(
     every: int = 1,
     snr_db: float | None = None,
     gaps: float = 0.0,
+    cover: float = 1.0,
     bits: int | None = None,
     edges: ArrayLike | str | None = None,
     sigma: float = 1.7,
@@ -77,8 +78,9 @@ def sense(
     """Readings of a map at some of its cells: a tenth of them unless said otherwise.
 
     Give one of ``fraction``, ``count``, ``cells`` ((cell along x, cell along y), ..), ``lattice``
-    (one every so many cells) and ``path`` (waypoints; one reading ``every`` so many cells). With
-    ``bits`` the sensors report levels; ``edges="authors"`` are those of the paper.
+    (one every so many cells) and ``path`` (waypoints; one reading ``every`` so many cells). ``gaps``
+    is the share of readings lost at random, ``cover`` the share of neighbouring bands that a sensor
+    reads. With ``bits`` the sensors report levels; ``edges="authors"`` are those of the paper.
     """
     if isinstance(edges, str):
         if edges != "authors":
@@ -95,6 +97,7 @@ def sense(
         every=every,
         snr_db=snr_db,
         gaps=gaps,
+        cover=cover,
         bits=bits,
         edges=inner,
         sigma=sigma,

@@ -105,6 +105,7 @@ class NativeMap:
         every: int = ...,
         snr_db: float | None = ...,
         gaps: float = ...,
+        cover: float = ...,
         bits: int | None = ...,
         edges: list[float] | None = ...,
         sigma: float = ...,

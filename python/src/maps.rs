@@ -149,7 +149,7 @@ impl NativeMap {
 
     /// Readings of the map.
     #[pyo3(signature = (*, fraction = None, count = None, cells = None, lattice = None, path = None,
-        every = 1, snr_db = None, gaps = 0.0, bits = None, edges = None, sigma = 0.0, seed = 0))]
+        every = 1, snr_db = None, gaps = 0.0, cover = 1.0, bits = None, edges = None, sigma = 0.0, seed = 0))]
     #[expect(clippy::too_many_arguments, reason = "one for each way to sense")]
     fn sense(
         &self,
@@ -161,6 +161,7 @@ impl NativeMap {
         every: usize,
         snr_db: Option<f64>,
         gaps: f64,
+        cover: f64,
         bits: Option<u32>,
         edges: Option<Vec<f64>>,
         sigma: f64,
@@ -194,7 +195,7 @@ impl NativeMap {
             }
         };
         let quantising = bits.map(|bits| Quantising { bits, edges, sigma });
-        let sensing = Sensing { layout, snr_db, gaps, quantising, seed };
+        let sensing = Sensing { layout, snr_db, gaps, cover, quantising, seed };
         let inner = portolan::sense::sense(&self.inner, &sensing).map_err(errors::input)?;
         Ok(NativeReadings { inner })
     }

@@ -97,6 +97,8 @@ pub struct Sensing {
     pub snr_db: Option<f64>,
     /// Share of single readings that are lost.
     pub gaps: f64,
+    /// Share of the bands that a sensor covers: neighbouring ones, the first drawn at random.
+    pub cover: f64,
     /// Report levels instead of power.
     pub quantising: Option<Quantising>,
     /// Seed of places, noise and gaps.
@@ -106,7 +108,7 @@ pub struct Sensing {
 impl Sensing {
     /// Exact readings with a given layout.
     pub fn exact(layout: SensorLayout, seed: u64) -> Self {
-        Self { layout, snr_db: None, gaps: 0.0, quantising: None, seed }
+        Self { layout, snr_db: None, gaps: 0.0, cover: 1.0, quantising: None, seed }
     }
 }
 
@@ -139,6 +141,7 @@ pub fn sense(map: &RadioMap, sensing: &Sensing) -> Result<Readings, InputError> 
         let mut rng = stream(sensing.seed, 4);
         values.mapv_inplace(|v| if rng.random_bool(sensing.gaps) { f64::NAN } else { v });
     }
+    uncover(&mut values, sensing.cover, &mut stream(sensing.seed, 5))?;
     let values = match &sensing.quantising {
         None => Values::Power(values),
         Some(quantising) => {
@@ -265,6 +268,25 @@ fn drive(waypoints: &[Cell], every: usize) -> Vec<Cell> {
         travelled += length;
     }
     cells
+}
+
+/// Every sensor keeps this share of the bands, neighbouring ones, wherever they begin.
+fn uncover(values: &mut Array2<f64>, cover: f64, rng: &mut ChaCha8Rng) -> Result<(), InputError> {
+    if !(cover > 0.0 && cover <= 1.0) {
+        return Err(InputError::Request(format!(
+            "sensors that cover a share of {cover} of the bands: it takes more than 0, up to 1"
+        )));
+    }
+    let bands = values.ncols();
+    let kept = ((cover * bands as f64).round() as usize).max(1);
+    if kept < bands {
+        for mut row in values.outer_iter_mut() {
+            let first = rng.random_range(0..=bands - kept);
+            let off = |k: usize| k < first || k >= first + kept;
+            row.iter_mut().enumerate().filter(|(k, _)| off(*k)).for_each(|(_, v)| *v = f64::NAN);
+        }
+    }
+    Ok(())
 }
 
 /// White Gaussian noise on linear power; what would fall below zero reads zero.
@@ -427,6 +449,23 @@ mod tests {
         let share = readings.gaps() as f64 / (600.0 * 16.0);
         assert!((share - 0.3).abs() < 0.02, "{share}");
         assert!(sense(&map(), &Sensing { gaps: 1.0, ..sensing }).is_err());
+    }
+
+    #[test]
+    fn sensors_cover_neighbouring_bands() {
+        let sensing = Sensing { cover: 0.5, ..Sensing::exact(SensorLayout::Count(50), 3) };
+        let power = sense(&map(), &sensing).unwrap().power();
+        let mut firsts = std::collections::BTreeSet::new();
+        for row in power.outer_iter() {
+            let first = row.iter().position(|v| !v.is_nan()).unwrap();
+            let there: Vec<bool> = row.iter().map(|v| !v.is_nan()).collect();
+            assert!((0..16).all(|k| there[k] == (first..first + 8).contains(&k)), "{there:?}");
+            firsts.insert(first);
+        }
+        assert!(firsts.len() > 5, "{firsts:?}");
+        for cover in [0.0, 1.1, f64::NAN] {
+            assert!(sense(&map(), &Sensing { cover, ..sensing.clone() }).is_err(), "{cover}");
+        }
     }
 
     #[test]

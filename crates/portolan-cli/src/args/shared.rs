@@ -48,6 +48,9 @@ pub struct FlawArgs {
     /// Leave out this share of single readings, at random
     #[arg(long, value_name = "SHARE")]
     pub gaps: Option<f64>,
+    /// Every sensor covers this share of the bands only: neighbouring ones, the first at random
+    #[arg(long, value_name = "SHARE")]
+    pub cover: Option<f64>,
 }
 
 /// What a file may not say about itself.

@@ -30,6 +30,7 @@ pub fn run(args: &SenseArgs) -> Result<(), Failure> {
         layout,
         snr_db: args.flaws.snr_db,
         gaps: args.flaws.gaps.unwrap_or(0.0),
+        cover: args.flaws.cover.unwrap_or(1.0),
         quantising,
         seed: args.seed,
     };

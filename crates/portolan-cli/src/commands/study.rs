@@ -154,6 +154,7 @@ fn scene(
         layout: layout.clone(),
         snr_db: args.flaws.snr_db,
         gaps: args.flaws.gaps.unwrap_or(0.0),
+        cover: args.flaws.cover.unwrap_or(1.0),
         quantising: quantising.clone(),
         seed,
     };

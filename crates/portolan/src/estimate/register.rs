@@ -240,7 +240,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "field",
         summary: "path loss and shadowing of every emitter, with places, PSDs and a spread (ours)",
-        revision: 6,
+        revision: 7,
         gives_spread: true,
         needs_truth: false,
         takes_start: true,
@@ -254,7 +254,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "auto",
         summary: "several methods, chosen or combined by how they predict sensors left out (the default)",
-        revision: 6,
+        revision: 7,
         gives_spread: true,
         needs_truth: false,
         takes_start: true,

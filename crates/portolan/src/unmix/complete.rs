@@ -72,9 +72,10 @@ pub(crate) fn complete(power: &Array2<f64>) -> Option<Array2<f64>> {
 }
 
 /// The same for readings with noise, at a rank that is told: what their best factor says in the gaps.
-/// A gap stays one where that is nothing above zero, and in bands that few sensors read. None where
-/// nothing is missing or too much.
-pub(crate) fn filled(power: &Array2<f64>, rank: usize) -> Option<Array2<f64>> {
+/// A gap stays one where that is nothing above zero, and in bands that few sensors read. Sensors count
+/// by their noise: what is found to be the same for all of them, and a share of what each reads. None
+/// where nothing is missing or too much.
+pub(crate) fn filled(power: &Array2<f64>, rank: usize, noise_share: f64) -> Option<Array2<f64>> {
     let (sensors, bands) = power.dim();
     let whole = power.iter().all(|x| !x.is_nan());
     if whole || !(3..=MOST_BANDS).contains(&bands) || rank >= bands.min(sensors) {
@@ -83,10 +84,10 @@ pub(crate) fn filled(power: &Array2<f64>, rank: usize) -> Option<Array2<f64>> {
     let solid = read_by_more(power, READ_BY * rank);
     let known = power.select(Axis(1), &solid);
     let all: Vec<Row> = known.rows().into_iter().map(|row| Row::new(row.iter().copied())).collect();
-    let usable = usable(&all, solid.len(), rank)?;
-    let every = usable.len().div_ceil(MOST_SENSORS);
-    let rows: Vec<&Row> = usable.iter().step_by(every).copied().collect();
-    let Found { factor, .. } = Factor::search(&rows, solid.len(), rank, None)?;
+    let first = best_factor(&all, solid.len(), rank)?;
+    let additive = noise(&first, &all);
+    let all: Vec<Row> = all.into_iter().map(|row| row.heard_above(additive, noise_share)).collect();
+    let factor = best_factor(&all, solid.len(), rank)?;
     let mut whole = power.clone();
     for (mut line, row) in whole.rows_mut().into_iter().zip(&all) {
         let Some(split) = Some(row).filter(|r| r.bands.len() > rank).and_then(|r| factor.split(r))
@@ -103,7 +104,30 @@ pub(crate) fn filled(power: &Array2<f64>, rank: usize) -> Option<Array2<f64>> {
     Some(whole)
 }
 
-/// One sensor: which bands it read, and what, divided by their root mean square.
+/// The factor that the sensors say, or enough of them.
+fn best_factor(all: &[Row], bands: usize, rank: usize) -> Option<Factor> {
+    let usable = usable(all, bands, rank)?;
+    let every = usable.len().div_ceil(MOST_SENSORS);
+    let rows: Vec<&Row> = usable.iter().step_by(every).copied().collect();
+    Factor::search(&rows, bands, rank, None).map(|found| found.factor)
+}
+
+/// Additive noise: the median over sensors of what a factor leaves of their readings.
+fn noise(factor: &Factor, all: &[Row]) -> f64 {
+    let mut left: Vec<f64> = all
+        .iter()
+        .filter(|row| row.bands.len() > factor.rank)
+        .filter_map(|row| {
+            let square: f64 = factor.split(row)?.left.iter().map(|x| x * x).sum();
+            let free = (row.bands.len() - factor.rank) as f64;
+            Some(row.scale * (square / free).sqrt())
+        })
+        .collect();
+    left.sort_by(f64::total_cmp);
+    left.get(left.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// One sensor: which bands it read, and what, divided by their root mean square or their noise.
 struct Row {
     bands: Vec<usize>,
     values: Vec<f64>,
@@ -120,6 +144,16 @@ impl Row {
             values.iter_mut().for_each(|x| *x /= scale);
         }
         Self { bands, values, scale }
+    }
+
+    /// Divided by its noise instead: additive, and a share of what it reads.
+    fn heard_above(mut self, additive: f64, share: f64) -> Self {
+        let scale = additive.hypot(share * self.scale);
+        if scale > 0.0 {
+            self.values.iter_mut().for_each(|x| *x *= self.scale / scale);
+            self.scale = scale;
+        }
+        self
     }
 }
 

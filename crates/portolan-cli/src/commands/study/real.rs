@@ -94,6 +94,7 @@ fn refuse_others(args: &StudyArgs) -> Result<(), Failure> {
         (args.unit.is_some(), "--unit"),
         (args.flaws.snr_db.is_some(), "--snr-db"),
         (args.flaws.gaps.is_some(), "--gaps"),
+        (args.flaws.cover.is_some(), "--cover"),
     ];
     match given.iter().find(|(given, _)| *given) {
         Some((_, name)) => Err(Failure::input(format!(

@@ -12,7 +12,7 @@ use super::linearised::{Linearised, Noise, Reported, marginal};
 use super::places::PlaceSearch;
 use super::shadow::{self, EmitterSample, FixedShadow};
 use super::shear::Shears;
-use super::spectra;
+use super::spectra::{self, Smoothness};
 use crate::error::EstimateError;
 use crate::gaussian_process::Correlation;
 use crate::linalg::Cholesky;
@@ -78,6 +78,8 @@ pub(super) struct FieldFit<'a> {
     pub psd: Array2<f64>,
     /// Variance of ln PSD.
     pub psd_variance: Array2<f64>,
+    /// How smooth PSDs are.
+    pub smoothness: Smoothness,
     pub noise: Noise,
     pub shadow: Shadow,
     pub emitters: Vec<Emitter>,
@@ -149,13 +151,31 @@ impl FieldFit<'_> {
             self.condition(self.pseudo_all(&found), places)?;
             let moved = self.turns(found);
             let found = self.linearised();
-            self.psd_variance = spectra::step(&mut self.psd, &found);
+            (self.psd_variance, self.smoothness) = spectra::step(&mut self.psd, &found);
             self.normalise();
             if moved < settled {
                 return Ok(round + 1);
             }
         }
         Ok(rounds)
+    }
+
+    /// Log evidence of the readings, up to a constant: their likelihood where the fit stands, and how
+    /// likely log SLFs there are under the law (Laplace; Rasmussen and Williams 2006, section 3.4).
+    pub fn log_evidence(&mut self) -> Result<f64, EstimateError> {
+        let found = self.linearised();
+        let places = self.emitters.iter().map(|e| e.places.clone()).collect();
+        self.condition(self.honest_all(&found), places)?;
+        let mut sum = -self.targets.total_loss(&self.logs, &self.psd, self.noise);
+        for (r, Emitter { pseudo, posterior, .. }) in self.emitters.iter().enumerate() {
+            sum += posterior.log_evidence;
+            for ((value, noise), log) in
+                pseudo.values.iter().zip(&pseudo.noise).zip(self.logs.column(r))
+            {
+                sum += 0.5 * (noise.ln() + (value - log).powi(2) / noise);
+            }
+        }
+        Ok(sum)
     }
 
     /// Loss of every reading, predicted by the others; law, places and noise are kept.
@@ -181,7 +201,7 @@ impl FieldFit<'_> {
             Cholesky::new(matrix.as_ref())
                 .map_or_else(|| Mat::zeros(count, count), |whole| whole.inverse())
         };
-        let (size, neighbours) = (count * count, spectra::given_neighbours());
+        let (size, neighbours) = (count * count, self.smoothness.given_neighbours());
         let at_sensor: Vec<Mat<f64>> = (0..self.sites.len())
             .map(|n| covariance(&found.information[n * size..][..size], &|r| 1.0 / open[r][n]))
             .collect();

@@ -200,6 +200,13 @@ impl Reported {
         losses
     }
 
+    /// Negative log likelihood of all readings.
+    pub fn total_loss(&self, logs: &Array2<f64>, psd: &Array2<f64>, noise: Noise) -> f64 {
+        let model = logs.mapv(f64::exp).dot(psd);
+        let read = model.indexed_iter().filter(|((n, k), _)| self.read(*n, *k));
+        read.map(|((n, k), total)| self.loss(n, k, total.max(LEAST_POWER), noise)).sum()
+    }
+
     fn read(&self, sensor: usize, band: usize) -> bool {
         match self {
             Reported::Power { power, .. } => !power[[sensor, band]].is_nan(),

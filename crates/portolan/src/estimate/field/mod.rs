@@ -39,6 +39,7 @@ use linearised::{Noise, Reported};
 pub(super) use model::EmitterFields;
 pub(super) use number::Structure;
 use shadow::{FixedShadow, usual};
+use spectra::Smoothness;
 
 const OWN: &[OptionSpec] = &[
     OptionSpec {
@@ -73,6 +74,10 @@ pub(super) const KIND: &str = "field";
 const EXACT: f64 = 1e-6;
 /// Rounds in which the factors of a start are fitted to exact readings.
 const REFINING: usize = 4;
+/// Shares of strong readings that count as noise where gaps are filled for a start, one start each, and
+/// the rounds after which starts are compared.
+const NOISE_SHARES: [f64; 4] = [0.02, 0.1, 0.004, 1.0];
+const START_ROUNDS: usize = 12;
 /// Rounds of a fit from nothing, and from an earlier map.
 const ROUNDS: (usize, usize) = (30, 8);
 
@@ -251,19 +256,50 @@ impl Field {
         context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<(FieldFit<'a>, usize), EstimateError> {
-        let mut fit = self.begin(readings, targets, emitters, context)?;
+        let mut fit = self.started(readings, targets, emitters, context, progress)?;
         let most = self.rounds.unwrap_or(if fit.warm { ROUNDS.1 } else { ROUNDS.0 });
         let rounds = fit.run(most, progress)?;
         Ok((fit, rounds))
     }
 
-    /// The start of a fit.
+    /// The start of a fit. Where noise and gaps leave several, the likeliest of them after some rounds:
+    /// a start that takes two emitters for one in some of the bands does not find its way back.
+    fn started<'a>(
+        &self,
+        readings: &'a Readings,
+        targets: &'a Reported,
+        emitters: usize,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<FieldFit<'a>, EstimateError> {
+        let fit = self.begin(readings, targets, emitters, context, NOISE_SHARES[0])?;
+        let sure = fit.exact || fit.warm || readings.gaps() == 0;
+        if sure || !matches!(targets, Reported::Power { not_heard: None, .. }) || emitters == 1 {
+            return Ok(fit);
+        }
+        let judged = |mut fit: FieldFit<'a>| {
+            fit.iterate(START_ROUNDS, &progress.quiet())?;
+            Ok::<_, EstimateError>((fit.log_evidence()?, fit))
+        };
+        let mut best = judged(fit)?;
+        for &share in &NOISE_SHARES[1..] {
+            let other = judged(self.begin(readings, targets, emitters, context, share)?)?;
+            if other.0 > best.0 {
+                best = other;
+            }
+        }
+        Ok(best.1)
+    }
+
+    /// A start; `noise_share` is the share of strong readings that counts as noise where gaps are
+    /// filled for it.
     fn begin<'a>(
         &self,
         readings: &'a Readings,
         targets: &'a Reported,
         emitters: usize,
         context: &Context<'_>,
+        noise_share: f64,
     ) -> Result<FieldFit<'a>, EstimateError> {
         let link = self.link(readings);
         let area = Area::of(readings);
@@ -285,7 +321,7 @@ impl Field {
                 // A start sees through gaps better where they are filled; the fit then keeps to what
                 // was read.
                 let heard = matches!(targets, Reported::Power { not_heard: None, .. });
-                let filled = heard.then(|| filled(&power, emitters)).flatten();
+                let filled = heard.then(|| filled(&power, emitters, noise_share)).flatten();
                 unmix(filled.as_ref().unwrap_or(&power), emitters, &options, context.seed)?
             }
         };
@@ -313,6 +349,7 @@ impl Field {
             least_additive,
             logs: unmixed.slf_at_sensors.mapv(|s| s.max(floor).ln()),
             psd_variance: Array2::zeros(unmixed.psd.dim()),
+            smoothness: Smoothness::unknown(),
             psd: unmixed.psd.mapv(|c| c.max(least_psd)),
             noise: Noise { relative: linearised::LEAST_RELATIVE, additive: least_additive },
             shadow: usual(&area, self.fixed()),

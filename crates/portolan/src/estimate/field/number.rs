@@ -11,9 +11,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::Field;
 use super::fit::FieldFit;
 use super::linearised::Reported;
+use super::{Field, NOISE_SHARES};
 use crate::error::EstimateError;
 use crate::estimate::emitters::{number_of_emitters, shown};
 use crate::estimate::folds::spread_folds;
@@ -231,7 +231,7 @@ impl Field {
         emitters: usize,
         context: &Context<'_>,
     ) -> Result<FieldFit<'a>, EstimateError> {
-        let fit = self.begin(readings, targets, emitters, context)?;
+        let fit = self.begin(readings, targets, emitters, context, NOISE_SHARES[0])?;
         Ok(FieldFit { law_sensors: LAW_SENSORS, ..fit })
     }
 

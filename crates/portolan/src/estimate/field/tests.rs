@@ -2,8 +2,8 @@
 
 use ndarray::{Array2, Array3};
 
-use super::Field;
 use super::linearised::Reported;
+use super::{Field, NOISE_SHARES};
 use crate::error::EstimateError;
 use crate::estimate::{Context, Emitters, Method, build, method};
 use crate::fixture::{self, Estimate};
@@ -355,7 +355,8 @@ fn a_reading_left_out_is_missed_as_by_a_fit_without_it() {
     let context = Context { emitters: Emitters::Count(2), ..Context::default() };
     let fit = |readings: &Readings, each: &mut dyn FnMut(&mut super::FieldFit<'_>)| {
         let targets = Reported::new(readings);
-        let mut fit = Field::default().begin(readings, &targets, 2, &context).unwrap();
+        let mut fit =
+            Field::default().begin(readings, &targets, 2, &context, NOISE_SHARES[0]).unwrap();
         fit.iterate(12, &Progress::silent()).unwrap();
         each(&mut fit);
     };

@@ -12,6 +12,12 @@ use super::law::Law;
 const TRIALS: [f64; 7] = [0.7, 1.5, 3.0, 5.0, 8.0, 12.0, 17.0];
 /// Neighbouring bands of a PSD resemble each other: each counts for this much of an independent one.
 const BANDS_WEIGHT: f64 = 0.3;
+/// How a PSD bends from band to band follows Student's t with so many degrees of freedom: mostly
+/// little, at an edge much. Its usual bend, in ln power, is never taken to be less than this.
+const FREEDOM: f64 = 4.0;
+const LEAST_BEND: f64 = 0.3;
+/// A band is never taken to be below this share of its PSD's mean.
+const LEAST_SHARE: f64 = 1e-18;
 /// Steps around the best trial, and the shortest worth taking.
 const STEPS: usize = 12;
 const SHORTEST: f64 = 1e-4;
@@ -23,6 +29,8 @@ pub(super) struct Shears<'a> {
     /// One vector per emitter.
     slf: Vec<Vec<f64>>,
     psd: Vec<Vec<f64>>,
+    /// How much PSDs usually bend.
+    bend: f64,
     /// Negative log-likelihood of every SLF and of every PSD.
     slf_value: Vec<f64>,
     psd_value: Vec<f64>,
@@ -38,11 +46,13 @@ impl<'a> Shears<'a> {
         let slf: Vec<Vec<f64>> =
             logs.columns().into_iter().map(|f| f.iter().map(|v| v.exp()).collect()).collect();
         let psd: Vec<Vec<f64>> = psd.outer_iter().map(|c| c.to_vec()).collect();
+        let bend = usual_bend(&psd);
         let mut shears = Self {
             law,
             emitters,
+            bend,
             slf_value: Vec::new(),
-            psd_value: psd.iter().map(|c| spectrum_value(c)).collect(),
+            psd_value: psd.iter().map(|c| spectrum_value(c, bend)).collect(),
             slf,
             psd,
         };
@@ -134,7 +144,7 @@ impl<'a> Shears<'a> {
         };
         let slf = mix(&self.slf[j], &self.slf[i], -along);
         let psd = mix(&self.psd[i], &self.psd[j], along);
-        let (slf_value, psd_value) = (self.field_value(j, &slf), spectrum_value(&psd));
+        let (slf_value, psd_value) = (self.field_value(j, &slf), spectrum_value(&psd, self.bend));
         let factors = Some(Sheared { slf, psd, slf_value, psd_value });
         Trial { along, value: slf_value + psd_value, factors }
     }
@@ -160,17 +170,27 @@ impl Trial {
     }
 }
 
-/// Of a PSD: log-normal with its own level and spread.
-fn spectrum_value(psd: &[f64]) -> f64 {
+fn spectrum_logs(psd: &[f64]) -> Vec<f64> {
     let mean = psd.iter().sum::<f64>() / psd.len() as f64;
-    let floor = (1e-18 * mean).max(f64::MIN_POSITIVE);
-    let (mut sum, mut square) = (0.0, 0.0);
-    for c in psd {
-        let log = (c + floor).ln();
-        sum += log;
-        square += log * log;
-    }
-    let count = psd.len() as f64;
-    let variance = (square / count - (sum / count).powi(2)).max(0.0) + 1e-4;
-    BANDS_WEIGHT * (sum + 0.5 * count * variance.ln())
+    let floor = (LEAST_SHARE * mean).max(f64::MIN_POSITIVE);
+    psd.iter().map(|c| (c + floor).ln()).collect()
+}
+
+fn bends(logs: &[f64]) -> impl Iterator<Item = f64> {
+    logs.windows(3).map(|w| w[0] - 2.0 * w[1] + w[2])
+}
+
+/// The deviation that the median bend suggests.
+fn usual_bend(psd: &[Vec<f64>]) -> f64 {
+    let logs: Vec<Vec<f64>> = psd.iter().map(|c| spectrum_logs(c)).collect();
+    let mut sizes: Vec<f64> = logs.iter().flat_map(|l| bends(l)).map(f64::abs).collect();
+    sizes.sort_by(f64::total_cmp);
+    sizes.get(sizes.len() / 2).map_or(1.0, |middle| middle / 0.6745).max(LEAST_BEND)
+}
+
+/// Of a PSD: any level and slope in ln power, and bends of the usual size.
+fn spectrum_value(psd: &[f64], usual: f64) -> f64 {
+    let logs = spectrum_logs(psd);
+    let bent = |b: f64| 0.5 * (FREEDOM + 1.0) * ((b / usual).powi(2) / FREEDOM).ln_1p();
+    BANDS_WEIGHT * logs.iter().sum::<f64>() + bends(&logs).map(bent).sum::<f64>()
 }

@@ -11,6 +11,7 @@ use super::field::EmitterFields;
 use super::field::area::Area;
 use super::field::draw::{EmitterField, EmitterKriging};
 use super::field::law::{Covariates, EmitterPlaces, EmitterPosterior, Law, Shadow};
+use super::field::scale;
 use super::field::shadow::{self, EmitterSample, FixedShadow};
 use super::{Context, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
@@ -123,14 +124,21 @@ impl Method for Oracle {
         let decorrelation_m = self
             .decorrelation_m
             .unwrap_or_else(|| fitted_decorrelation(truth, factors, &area, &law));
-        let correlations = Correlation::exponential(decorrelation_m).matrix(sites);
+        let neighbours = (sites.len() > scale::TOGETHER).then_some(scale::NEIGHBOURS);
+        // Of many sensors some say what level, exponent and sill are; all of them draw the map.
+        let some = match neighbours {
+            Some(_) => scale::some(sites.len()),
+            None => (0..sites.len()).collect(),
+        };
+        let few: Vec<Site> = some.iter().map(|&n| sites[n]).collect();
+        let correlations = Correlation::exponential(decorrelation_m).matrix(&few);
         let known: Vec<(EmitterField, ModelEmitter)> = (0..logs.ncols())
             .into_par_iter()
             .map(|r| {
                 let places = place(truth, r);
-                let losses: Mat<f64> = law.losses(&places.at, sites);
-                let values = logs.column(r).to_vec();
-                let noise = vec![0.0; sites.len()];
+                let losses: Mat<f64> = law.losses(&places.at, &few);
+                let values: Vec<f64> = some.iter().map(|&n| logs[[n, r]]).collect();
+                let noise = vec![0.0; few.len()];
                 let krige = |sill: f64| {
                     let covariates = Covariates::new(&correlations, sill, &noise)?;
                     Some(EmitterPosterior::new(covariates, &law, &places, &losses, &values))
@@ -142,7 +150,7 @@ impl Method for Oracle {
                 let trend = unit.mean_trend(&losses);
                 let squares: f64 =
                     values.iter().zip(&trend).zip(&unit.pull).map(|((v, t), p)| (v - t) * p).sum();
-                let sill = (squares / sites.len().saturating_sub(2).max(1) as f64).max(1e-12);
+                let sill = (squares / few.len().saturating_sub(2).max(1) as f64).max(1e-12);
                 let posterior = krige(sill).ok_or_else(failed)?;
                 let emitter = ModelEmitter {
                     at: places.at[0],
@@ -158,8 +166,8 @@ impl Method for Oracle {
                     weights: posterior.weights,
                     trends: posterior.trends,
                     masts: Vec::new(),
-                    values,
-                    noise,
+                    values: logs.column(r).to_vec(),
+                    noise: vec![0.0; sites.len()],
                 };
                 Ok((field, emitter))
             })
@@ -168,7 +176,7 @@ impl Method for Oracle {
         let shares = power_shares(&logs.mapv(f64::exp).reversed_axes(), &factors.psd);
         emitters.iter_mut().zip(shares).for_each(|(e, share)| e.power_share = share);
         let sill = fields.iter().map(|f| f.shadow.sill).sum::<f64>() / fields.len() as f64;
-        let kriging = EmitterKriging::new(sites.to_vec(), fields, None)?;
+        let kriging = EmitterKriging::new(sites.to_vec(), fields, neighbours)?;
         let unsure = Array2::zeros(factors.psd.dim());
         let noise = vec![0.0; readings.bands()];
         let fitted = EmitterFields::new(kriging, factors.psd.clone(), unsure, noise, 1.0);

@@ -11,7 +11,7 @@ mod linearised;
 mod model;
 mod number;
 mod places;
-mod scale;
+pub(super) mod scale;
 pub(super) mod shadow;
 mod shear;
 mod spectra;

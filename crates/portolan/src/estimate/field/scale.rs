@@ -17,9 +17,9 @@ use crate::site::Site;
 /// Sensors that the law is fitted to.
 pub(super) const FITTED: usize = 1500;
 /// Sensors whose covariance is factorised as a whole.
-pub(super) const TOGETHER: usize = 4000;
+pub(in crate::estimate) const TOGETHER: usize = 4000;
 /// Nearest sensors of a place beyond that.
-pub(super) const NEIGHBOURS: usize = 128;
+pub(in crate::estimate) const NEIGHBOURS: usize = 128;
 const STEPS: usize = 8;
 /// Neighbours that a sensor's log SLFs must agree with where readings are exact, and sweeps.
 const AGREEING: usize = 24;
@@ -32,7 +32,7 @@ const DEEP: f64 = 3.0;
 const SETTLED: f64 = 1e-8;
 
 /// Evenly spread over the sensors' order.
-pub(super) fn some(sensors: usize) -> Vec<usize> {
+pub(in crate::estimate) fn some(sensors: usize) -> Vec<usize> {
     let kept = FITTED.min(sensors);
     (0..kept).map(|i| i * sensors / kept).collect()
 }

@@ -16,7 +16,7 @@ const REACH: f64 = 30.0;
 const BENDS: [f64; 7] = [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, f64::INFINITY];
 /// Where a spectrum has an edge it bends more than it does elsewhere: variances are those of a prior
 /// whose bends are so many times as large.
-const EDGES: f64 = 4.0;
+const EDGES: f64 = 2.0;
 /// Turns of the emitters.
 const TURNS: usize = 3;
 const LARGEST_STEP: f64 = 1.5;

@@ -39,7 +39,7 @@ const JUDGED: usize = 640;
 /// Silent sensors of a band that are listened to.
 const MOST_SILENT: usize = 256;
 /// How far evidence is believed: readings are not quite what either account says.
-const TEMPER: f64 = 0.3;
+const TEMPER: f64 = 0.05;
 /// Places of a transmitter below this share of the evidence are left out.
 const LEAST_SHARE: f64 = 1e-4;
 

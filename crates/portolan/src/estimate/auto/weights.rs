@@ -15,7 +15,7 @@ use crate::readings::Readings;
 const BOX_PARTS: usize = 5;
 /// How far weights are drawn together, in units of the least squared error: small differences are
 /// luck.
-const CAUTION: f64 = 0.1;
+const CAUTION: f64 = 0.03;
 
 /// Every member's weight, and its rmse in dB at sensors left out one by one and box by box.
 pub(super) type Weighed = Vec<(f64, [f64; 2])>;

@@ -31,6 +31,7 @@ mod passes;
 mod plan;
 mod readout;
 pub mod reference;
+mod rows;
 mod shape;
 mod source;
 mod upsample;
@@ -91,7 +92,7 @@ impl Decoder {
             cols,
             emitters,
             latent,
-            parallel: plan.lanes.total() * plan.last_phases.pow(2) * plan.channels >= PARALLEL_FROM,
+            parallel: plan.activations() >= PARALLEL_FROM,
             plan,
             everywhere: None,
             level: Level::new(),
@@ -174,6 +175,10 @@ impl Decoder {
     pub fn forward(&self, params: &[f32], latents: &[f32], ws: &mut Workspace) {
         self.check(params, latents);
         let passes = self.passes();
+        if let Some(rows) = &self.plan.rows {
+            passes.forward_rows(rows, params, latents, None, ws);
+            return passes.read_rows(rows, params, (self.rows, self.cols), ws);
+        }
         passes.forward(params, latents, ws);
         match &self.everywhere {
             None => passes.read_all(params, (self.rows, self.cols), ws),
@@ -195,6 +200,11 @@ impl Decoder {
     ) {
         self.check(params, latents);
         let passes = self.passes();
+        if let Some(rows) = &self.plan.rows {
+            passes.room_for(readout, ws);
+            passes.forward_rows(rows, params, latents, Some(readout), ws);
+            return passes.read_rows_at(params, readout, ws);
+        }
         passes.forward(params, latents, ws);
         if self.everywhere.is_some() {
             passes.read_outputs(params, readout, ws);
@@ -227,6 +237,11 @@ impl Decoder {
                 grad_latents,
             );
         }
+        if let Some(rows) = &self.plan.rows {
+            passes.write_rows(rows, upstream, (self.rows, self.cols), ws);
+            passes.backward_rows(rows, params, ws, grad_params, grad_latents);
+            return passes.clear_rows(ws);
+        }
         passes.write_all(upstream, (self.rows, self.cols), ws);
         passes.backward(params, ws, grad_params, grad_latents);
         ws.logit_gradient.fill(0.0);
@@ -249,6 +264,11 @@ impl Decoder {
             return self.backward_outputs(params, readout, upstream, ws, grad_params, grad_latents);
         }
         let passes = self.passes();
+        if let Some(rows) = &self.plan.rows {
+            passes.write_rows_at(readout, upstream, ws);
+            passes.backward_rows(rows, params, ws, grad_params, grad_latents);
+            return passes.clear_rows_at(readout, ws);
+        }
         passes.write_at(readout, upstream, ws);
         passes.backward(params, ws, grad_params, grad_latents);
         passes.clear_at(readout, ws);

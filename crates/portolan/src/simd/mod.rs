@@ -34,6 +34,12 @@ pub(crate) fn splat<S: Simd>(simd: S, value: f32) -> S::f32s {
     S::f32s::splat(simd, value)
 }
 
+/// The sum of a vector's numbers.
+#[inline(always)]
+pub(crate) fn reduce<S: Simd>(_: S, value: S::f32s) -> f32 {
+    value.reduce_sum()
+}
+
 /// Copies whole vectors; fewer numbers than fill one at the end are left out.
 #[inline(always)]
 pub(crate) fn copy<S: Simd>(simd: S, from: &[f32], to: &mut [f32]) {

@@ -1,0 +1,113 @@
+//! From the result of a convolution to what is read of it: upsampling, ReLU, and the sums and the
+//! affine map of the normalisation. Weights are 3 and 1, as in [`crate::decoder::upsample`].
+
+use fearless_simd::prelude::*;
+
+use super::RowStage;
+use super::edges::{Flags, choose};
+use crate::simd::{LANES, load, splat, store};
+
+/// The two rows of the small image that row `i` of the enlarged one lies between, the nearer first.
+pub(super) fn between(i: usize, rows: usize) -> (usize, usize) {
+    let near = i / 2;
+    let far = if i.is_multiple_of(2) { near.saturating_sub(1) } else { (near + 1).min(rows - 1) };
+    (near, far)
+}
+
+/// One row of the next convolution's input, with its sides: `affine` is scale and offset of each lane.
+#[inline(always)]
+pub(super) fn input_row<S: Simd>(
+    simd: S,
+    near: &[f32],
+    far: &[f32],
+    (scale, offset): (&[f32], &[f32]),
+    flags: Flags<'_>,
+    mirrored: bool,
+    out: &mut [f32],
+) {
+    let (three, zero) = (splat(simd, 3.0), splat(simd, 0.0));
+    let end = out.len() - LANES;
+    for lane in (0..LANES).step_by(S::f32s::LEN) {
+        let (scale, offset) = (load(simd, scale, lane), load(simd, offset, lane));
+        let put =
+            |near: S::f32s, far: S::f32s| near.mul_add(three, far).max(zero).mul_add(scale, offset);
+        let mix = |near: &[f32], far: &[f32]| {
+            load(simd, near, lane).mul_add(three, load(simd, far, lane))
+        };
+        let mut before = mix(near, far);
+        let mut here = mix(&near[LANES..], &far[LANES..]);
+        store::<S>(put(before, here), out, lane);
+        let planes =
+            near[2 * LANES..].chunks_exact(LANES).zip(far[2 * LANES..].chunks_exact(LANES));
+        let pairs = out[LANES..end].chunks_exact_mut(2 * LANES);
+        for ((near, far), pair) in planes.zip(pairs) {
+            let after = mix(near, far);
+            store::<S>(put(here, before), pair, lane);
+            store::<S>(put(here, after), pair, lane + LANES);
+            (before, here) = (here, after);
+        }
+        store::<S>(put(here, before), out, end + lane);
+        let (left, right) = match mirrored {
+            true => (load(simd, out, 2 * LANES + lane), load(simd, out, end - 2 * LANES + lane)),
+            false => (zero, zero),
+        };
+        let side = choose(simd, flags.first, lane, left, load(simd, out, lane));
+        store::<S>(side, out, lane);
+        let side = choose(simd, flags.last, lane, right, load(simd, out, end + lane));
+        store::<S>(side, out, end + lane);
+    }
+}
+
+/// Rows 2 k and 2 k + 1 of the enlarged image, one channel: adds to the lanes' sums (origin, sum and
+/// sum of squares about the origin), and with `KEEP` writes both rows, one after the other.
+#[inline(always)]
+pub(super) fn sum_rows<S: Simd, const KEEP: bool>(
+    simd: S,
+    stage: &RowStage,
+    k: usize,
+    channel: &[f32],
+    sums: &mut [f32],
+    out: &mut [f32],
+) {
+    let (three, zero, pitch) = (splat(simd, 3.0), splat(simd, 0.0), stage.pitch());
+    let row = |i: usize| &channel[i * pitch..(i + 1) * pitch];
+    let (up, mid) = (row(k.saturating_sub(1)), row(k));
+    let down = row((k + 1).min(stage.rows - 1));
+    let (even, odd) = out.split_at_mut(if KEEP { 2 * stage.size.phases * LANES } else { 0 });
+    for lane in (0..LANES).step_by(S::f32s::LEN) {
+        let mix = |at: usize| {
+            let mid = load(simd, mid, at + lane);
+            let (up, down) = (load(simd, up, at + lane), load(simd, down, at + lane));
+            (mid.mul_add(three, up), mid.mul_add(three, down))
+        };
+        let (mut before, mut here) = (mix(0), mix(LANES));
+        if k == 0 {
+            store::<S>(here.0.mul_add(three, before.0).max(zero), sums, lane);
+        }
+        let origin = load(simd, sums, lane);
+        // Two of each, so that one sum need not wait for the other.
+        let (mut first, mut second) = ([zero; 2], [zero; 2]);
+        for j in 0..stage.size.phases {
+            let after = mix((j + 2) * LANES);
+            let top = [here.0.mul_add(three, before.0), here.0.mul_add(three, after.0)];
+            let bottom = [here.1.mul_add(three, before.1), here.1.mul_add(three, after.1)];
+            for (t, (top, bottom)) in top.into_iter().zip(bottom).enumerate() {
+                let (top, bottom) = (top.max(zero), bottom.max(zero));
+                if KEEP {
+                    store::<S>(top, even, (2 * j + t) * LANES + lane);
+                    store::<S>(bottom, odd, (2 * j + t) * LANES + lane);
+                }
+                let (top, bottom) = (top - origin, bottom - origin);
+                first[0] += top;
+                second[0] = top.mul_add(top, second[0]);
+                first[1] += bottom;
+                second[1] = bottom.mul_add(bottom, second[1]);
+            }
+            (before, here) = (here, after);
+        }
+        let at = LANES + lane;
+        store::<S>(load(simd, sums, at) + (first[0] + first[1]), sums, at);
+        let at = 2 * LANES + lane;
+        store::<S>(load(simd, sums, at) + (second[0] + second[1]), sums, at);
+    }
+}

@@ -4,7 +4,7 @@ use fearless_simd::{dispatch, prelude::*};
 
 use super::edges::{Flags, choose};
 use super::forward::Before;
-use super::give::{OfLogits, OfMoments, Shares, give};
+use super::give::{Slopes, four, give, open, pairs};
 use super::{RowSpace, RowStage, Rows, first};
 use crate::decoder::chunks::each_from;
 use crate::decoder::moments::per_lane;
@@ -89,11 +89,9 @@ impl Passes<'_> {
                 self.settle_rows(rows, from, owed);
             }
             let grad = &mut grad[self.layout.blocks[b].conv.clone()];
-            for (k, grad) in grad.iter_mut().enumerate() {
-                let sum = |chunk: usize| -> f32 {
-                    weight_gradient[(chunk * count + k) * LANES..][..LANES].iter().sum()
-                };
-                *grad = (0..chunks).map(sum).sum();
+            grad.fill(0.0);
+            for dw in weight_gradient[..chunks * count * LANES].chunks_exact(count * LANES) {
+                dispatch!(self.level, simd => reduce_each(simd, dw, grad));
             }
             if b > 0 {
                 self.tally(ws);
@@ -113,13 +111,13 @@ impl Passes<'_> {
     ) {
         let stage = way.stage;
         let (_, room) = room.split_at_mut(winograd::room(&stage.size));
+        let (beyond, room) = room.split_at_mut(stage.pitch());
         let dy = &mut room[..stage.size.outputs * stage.strip_channel()];
-        dy.fill(0.0);
         dw.fill(0.0);
         dx.fill(0.0);
         let x = &way.latents[chunk * dx.len()..][..dx.len()];
         dispatch!(self.level, simd => {
-            result_gradient(simd, way, chunk, (0, stage.rows), dy);
+            result_gradient(simd, way, chunk, (0, stage.rows), dy, beyond);
             first::backward(simd, stage, way.weights, x, dy, dw, dx);
         });
     }
@@ -137,16 +135,19 @@ impl Passes<'_> {
         let (stage, flags) = (way.stage, way.rows.flags(chunk));
         let (channel, pitch) = (stage.strip_channel(), stage.pitch());
         let (tiles, room) = room.split_at_mut(winograd::room(&stage.size));
+        let (beyond, room) = room.split_at_mut(pitch);
         let (x, room) = room.split_at_mut(stage.size.inputs * channel);
         let (dx, room) = room.split_at_mut(stage.size.inputs * channel);
         let dy = &mut room[..stage.size.outputs * channel];
-        for buffer in [&mut *dw, &mut *owed, &mut *sums, &mut *dx, &mut *dy] {
+        for buffer in [&mut *dw, &mut *sums, &mut *dx] {
             buffer.fill(0.0);
         }
         for from in (0..stage.rows).step_by(stage.strip) {
             let to = (from + stage.strip).min(stage.rows);
             let cut = &winograd::Cut { y_channel: channel, ..stage.cut(to - from) };
-            dispatch!(self.level, simd => result_gradient(simd, way, chunk, (from, to), dy));
+            dispatch!(self.level, simd => {
+                result_gradient(simd, way, chunk, (from, to), dy, beyond);
+            });
             self.input_strip(way.rows, stage, before, chunk, (from, to), x);
             let inner = &dy[LANES..];
             dispatch!(self.level, simd => {
@@ -165,17 +166,18 @@ impl Passes<'_> {
             });
             dispatch!(self.level, simd => {
                 fold_rows(simd, way, flags, (from, to), dx);
-                owe(simd, way, before, chunk, (from, to), dx, owed, sums);
+                owe(simd, way, before, chunk, (from, to), dx, owed, sums, &mut beyond[..before.stage.pitch()]);
             });
             // The rows that the next strip adds to go first.
             let rows = to - from;
-            for dx in dx.chunks_exact_mut(channel) {
-                dx.copy_within(rows * pitch..(rows + 2) * pitch, 0);
-                dx[2 * pitch..].fill(0.0);
-            }
-            for dy in dy.chunks_exact_mut(channel) {
-                dy.copy_within(rows * pitch..(rows + 1) * pitch, 0);
-                dy[pitch..].fill(0.0);
+            if to < stage.rows {
+                for dx in dx.chunks_exact_mut(channel) {
+                    dx.copy_within(rows * pitch..(rows + 2) * pitch, 0);
+                    dx[2 * pitch..].fill(0.0);
+                }
+                for dy in dy.chunks_exact_mut(channel) {
+                    dy.copy_within(rows * pitch..(rows + 1) * pitch, 0);
+                }
             }
         }
     }
@@ -206,6 +208,18 @@ impl Passes<'_> {
     }
 }
 
+/// Adds the sum of every vector of lanes.
+#[inline(always)]
+fn reduce_each<S: Simd>(simd: S, from: &[f32], to: &mut [f32]) {
+    for (from, to) in from.chunks_exact(LANES).zip(to) {
+        let mut sum = splat(simd, 0.0);
+        for lane in (0..LANES).step_by(S::f32s::LEN) {
+            sum += load(simd, from, lane);
+        }
+        *to += sum.reduce_sum();
+    }
+}
+
 #[inline(always)]
 fn add_to<S: Simd>(simd: S, value: S::f32s, to: &mut [f32], at: usize) {
     store::<S>(load(simd, to, at) + value, to, at);
@@ -220,50 +234,64 @@ fn result_gradient<S: Simd>(
     chunk: usize,
     (from, to): (usize, usize),
     dy: &mut [f32],
+    beyond: &mut [f32],
 ) {
     let (stage, pitch) = (way.stage, way.stage.pitch());
     let image = stage.size.outputs * stage.channel();
     let stride = PER_LANE * LANES * stage.size.outputs;
     let coefficients = &way.coefficients[chunk * stride..][..stride];
-    let mut beyond = [0.0; 0].to_vec();
-    beyond.resize(pitch, 0.0);
+    let (out, zero) = (stage.out_pitch(), splat(simd, 0.0));
     for (c, dy) in dy.chunks_exact_mut(stage.strip_channel()).enumerate() {
-        let [scale, offset, slope] = per_lane(coefficients, c, LANES);
-        if let Some(shares) = way.shares {
-            let shares = &shares[chunk * image + stage.row(c, from)..][..(to - from) * pitch];
-            add_scaled(simd, scale, shares, dy);
-        }
+        let coefficients = per_lane(coefficients, c, LANES);
         let row = |i: usize| &way.results[chunk * image + stage.row(c, i)..][..pitch];
         let begin = if from == 0 { -1 } else { from as isize };
         for k in begin..to as isize {
             let (upper, lower) = (k.max(0) as usize, ((k + 1) as usize).min(stage.rows - 1));
             let between = [row(upper), row(lower)];
             let slot = (k + 1) as usize - from;
+            let shares = way
+                .shares
+                .map_or(&[][..], |shares| &shares[chunk * image + stage.row(c, lower)..][..pitch]);
+            let target = match (k < 0, k + 1 == stage.rows as isize) {
+                (true, _) => [&mut *beyond, &mut dy[..pitch]],
+                (_, true) => [&mut dy[(slot - 1) * pitch..slot * pitch], &mut *beyond],
+                _ => {
+                    let (a, b) = dy[(slot - 1) * pitch..(slot + 1) * pitch].split_at_mut(pitch);
+                    [a, b]
+                }
+            };
+            let [to_upper, to_lower] = target;
             for lane in (0..LANES).step_by(S::f32s::LEN) {
-                let (offset, slope) = (load(simd, offset, lane), load(simd, slope, lane));
-                let target = match (k < 0, k + 1 == stage.rows as isize) {
-                    (true, _) => [&mut beyond[..], &mut dy[..pitch]],
-                    (_, true) => [&mut dy[(slot - 1) * pitch..slot * pitch], &mut beyond[..]],
-                    _ => {
-                        let (a, b) = dy[(slot - 1) * pitch..(slot + 1) * pitch].split_at_mut(pitch);
-                        [a, b]
-                    }
-                };
-                match way.logits {
-                    Some(logits) => {
-                        let out = stage.out_pitch();
-                        let d = |i: isize| {
-                            let i = i.clamp(0, 2 * stage.rows as isize - 1) as usize;
-                            &logits[chunk * way.rows.logits() + i * out..][..out]
-                        };
-                        let (rows, scale) = ([d(2 * k + 1), d(2 * k + 2)], load(simd, scale, lane));
-                        let slope = &mut OfLogits { simd, lane, rows, scale, offset, slope };
-                        give(simd, lane, between, target, slope);
-                    }
-                    None => {
-                        let slope = &mut OfMoments { simd, offset, slope };
-                        give(simd, lane, between, target, slope);
-                    }
+                let slopes = &Slopes::new(simd, coefficients, lane);
+                let target = [&mut *to_upper, &mut *to_lower];
+                if let Some(logits) = way.logits {
+                    let d = |i: isize| {
+                        let i = i.clamp(0, 2 * stage.rows as isize - 1) as usize;
+                        &logits[chunk * way.rows.logits() + i * out..][..out]
+                    };
+                    give(
+                        simd,
+                        lane,
+                        between,
+                        target,
+                        #[inline(always)]
+                        |_| zero,
+                        pairs([d(2 * k + 1), d(2 * k + 2)]),
+                        #[inline(always)]
+                        |d, v| slopes.of(simd, four(simd, d, lane), v),
+                    );
+                } else {
+                    give(
+                        simd,
+                        lane,
+                        between,
+                        target,
+                        #[inline(always)]
+                        |plane| load(simd, shares, plane * LANES + lane) * slopes.scale,
+                        std::iter::repeat(()),
+                        #[inline(always)]
+                        |(), v| slopes.of_none(simd, v),
+                    );
                 }
             }
         }
@@ -340,14 +368,14 @@ fn owe<S: Simd>(
     dx: &[f32],
     owed: &mut [f32],
     sums: &mut [f32],
+    beyond: &mut [f32],
 ) {
     let (stage, pitch, small) = (way.stage, way.stage.pitch(), before.stage.pitch());
     let height = before.stage.rows as isize;
     let flags = way.rows.flags(chunk);
     let begin = (from / 2) as isize - 1;
     let end = if to == stage.rows { height } else { (to / 2) as isize - 1 };
-    let mut beyond = [0.0; 0].to_vec();
-    beyond.resize(small, 0.0);
+    let (zero, one) = (splat(simd, 0.0), splat(simd, 1.0));
     for c in 0..stage.size.inputs {
         let dx = &dx[c * stage.strip_channel()..][..stage.strip_channel()];
         let owed = &mut owed[c * before.stage.channel()..][..before.stage.channel()];
@@ -361,38 +389,48 @@ fn owe<S: Simd>(
                 let i = i.clamp(0, stage.rows as isize - 1) as usize + 1 - from;
                 &dx[i * pitch..(i + 1) * pitch]
             };
+            let gradients = [d(2 * k + 1), d(2 * k + 2)];
+            let target = match (k < 0, k + 1 == height) {
+                (true, _) => [&mut *beyond, &mut owed[..small]],
+                (_, true) => [&mut owed[upper * small..][..small], &mut *beyond],
+                _ => {
+                    let (a, b) = owed[upper * small..][..2 * small].split_at_mut(small);
+                    [a, b]
+                }
+            };
+            let [to_upper, to_lower] = target;
+            // A row beyond the border repeats another and is not counted.
+            let counted = [k >= 0, k + 1 < height].map(|yes| if yes { one } else { zero });
             for lane in (0..LANES).step_by(S::f32s::LEN) {
-                let (zero, one) = (splat(simd, 0.0), splat(simd, 1.0));
-                let sides = [
-                    choose(simd, flags.first, lane, zero, one),
-                    choose(simd, flags.last, lane, zero, one),
-                ];
-                let mut shares = Shares {
+                let mean = load(simd, mean, lane);
+                let (mut plain, mut scaled) = ([zero; 2], [zero; 2]);
+                // The sides at the border repeat another pixel of their lane.
+                let left = choose(simd, flags.first, lane, zero, one);
+                let right = choose(simd, flags.last, lane, zero, one);
+                give(
                     simd,
                     lane,
-                    rows: [d(2 * k + 1), d(2 * k + 2)],
-                    mean: load(simd, mean, lane),
-                    sides,
-                    plain: [zero; 2],
-                    scaled: [zero; 2],
-                };
-                let target = match (k < 0, k + 1 == height) {
-                    (true, _) => [&mut beyond[..], &mut owed[..small]],
-                    (_, true) => [&mut owed[upper * small..][..small], &mut beyond[..]],
-                    _ => {
-                        let (a, b) = owed[upper * small..][..2 * small].split_at_mut(small);
-                        [a, b]
-                    }
-                };
-                give(simd, lane, between, target, &mut shares);
-                // A row beyond the border repeats another and is not counted.
-                if k >= 0 {
-                    add_to(simd, shares.plain[0], sums, lane);
-                    add_to(simd, shares.scaled[0], sums, LANES + lane);
-                }
-                if k + 1 < height {
-                    add_to(simd, shares.plain[1], sums, lane);
-                    add_to(simd, shares.scaled[1], sums, LANES + lane);
+                    between,
+                    [&mut *to_upper, &mut *to_lower],
+                    #[inline(always)]
+                    |_| zero,
+                    pairs(gradients).enumerate(),
+                    #[inline(always)]
+                    |(pair, d), v| {
+                        let d = four(simd, d, lane);
+                        let left = if pair == 0 { left } else { one };
+                        let right = if pair == before.stage.size.phases { right } else { one };
+                        for k in 0..4 {
+                            let d = d[k] * if k % 2 == 0 { left } else { right };
+                            plain[k / 2] += d;
+                            scaled[k / 2] = d.mul_add(v[k].max(zero) - mean, scaled[k / 2]);
+                        }
+                        open(simd, v, d)
+                    },
+                );
+                for row in 0..2 {
+                    add_to(simd, plain[row] * counted[row], sums, lane);
+                    add_to(simd, scaled[row] * counted[row], sums, LANES + lane);
                 }
             }
         }

@@ -73,41 +73,63 @@ pub(super) fn sum_rows<S: Simd, const KEEP: bool>(
     let row = |i: usize| &channel[i * pitch..(i + 1) * pitch];
     let (up, mid) = (row(k.saturating_sub(1)), row(k));
     let down = row((k + 1).min(stage.rows - 1));
-    let (even, odd) = out.split_at_mut(if KEEP { 2 * stage.size.phases * LANES } else { 0 });
+    let half = 2 * stage.size.phases * LANES;
     for lane in (0..LANES).step_by(S::f32s::LEN) {
-        let mix = |at: usize| {
-            let mid = load(simd, mid, at + lane);
-            let (up, down) = (load(simd, up, at + lane), load(simd, down, at + lane));
-            (mid.mul_add(three, up), mid.mul_add(three, down))
+        let mix = |up: &[f32], mid: &[f32], down: &[f32]| {
+            let mid = load(simd, mid, lane);
+            (mid.mul_add(three, load(simd, up, lane)), mid.mul_add(three, load(simd, down, lane)))
         };
-        let (mut before, mut here) = (mix(0), mix(LANES));
+        let mut before = mix(up, mid, down);
+        let mut here = mix(&up[LANES..], &mid[LANES..], &down[LANES..]);
         if k == 0 {
             store::<S>(here.0.mul_add(three, before.0).max(zero), sums, lane);
         }
         let origin = load(simd, sums, lane);
-        // Two of each, so that one sum need not wait for the other.
-        let (mut first, mut second) = ([zero; 2], [zero; 2]);
-        for j in 0..stage.size.phases {
-            let after = mix((j + 2) * LANES);
-            let top = [here.0.mul_add(three, before.0), here.0.mul_add(three, after.0)];
-            let bottom = [here.1.mul_add(three, before.1), here.1.mul_add(three, after.1)];
-            for (t, (top, bottom)) in top.into_iter().zip(bottom).enumerate() {
-                let (top, bottom) = (top.max(zero), bottom.max(zero));
-                if KEEP {
-                    store::<S>(top, even, (2 * j + t) * LANES + lane);
-                    store::<S>(bottom, odd, (2 * j + t) * LANES + lane);
+        // One of each for every pixel, so that no sum need wait for another.
+        let (mut first, mut second) = ([zero; 4], [zero; 4]);
+        let mut put =
+            |before: (S::f32s, S::f32s), here: (S::f32s, S::f32s), after: (S::f32s, S::f32s)| {
+                let mut pixels = [
+                    here.0.mul_add(three, before.0),
+                    here.0.mul_add(three, after.0),
+                    here.1.mul_add(three, before.1),
+                    here.1.mul_add(three, after.1),
+                ];
+                for t in 0..4 {
+                    pixels[t] = pixels[t].max(zero);
+                    let off = pixels[t] - origin;
+                    first[t] += off;
+                    second[t] = off.mul_add(off, second[t]);
                 }
-                let (top, bottom) = (top - origin, bottom - origin);
-                first[0] += top;
-                second[0] = top.mul_add(top, second[0]);
-                first[1] += bottom;
-                second[1] = bottom.mul_add(bottom, second[1]);
+                pixels
+            };
+        let planes = up[2 * LANES..]
+            .chunks_exact(LANES)
+            .zip(mid[2 * LANES..].chunks_exact(LANES))
+            .zip(down[2 * LANES..].chunks_exact(LANES));
+        if KEEP {
+            let (even, odd) = out[..2 * half].split_at_mut(half);
+            let pairs = even.chunks_exact_mut(2 * LANES).zip(odd.chunks_exact_mut(2 * LANES));
+            for (((up, mid), down), (even, odd)) in planes.zip(pairs) {
+                let after = mix(up, mid, down);
+                let [a, b, c, d] = put(before, here, after);
+                store::<S>(a, even, lane);
+                store::<S>(b, even, lane + LANES);
+                store::<S>(c, odd, lane);
+                store::<S>(d, odd, lane + LANES);
+                (before, here) = (here, after);
             }
-            (before, here) = (here, after);
+        } else {
+            for ((up, mid), down) in planes {
+                let after = mix(up, mid, down);
+                put(before, here, after);
+                (before, here) = (here, after);
+            }
         }
+        let total = |of: [S::f32s; 4]| (of[0] + of[1]) + (of[2] + of[3]);
         let at = LANES + lane;
-        store::<S>(load(simd, sums, at) + (first[0] + first[1]), sums, at);
+        store::<S>(load(simd, sums, at) + total(first), sums, at);
         let at = 2 * LANES + lane;
-        store::<S>(load(simd, sums, at) + (second[0] + second[1]), sums, at);
+        store::<S>(load(simd, sums, at) + total(second), sums, at);
     }
 }

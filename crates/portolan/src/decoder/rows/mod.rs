@@ -29,7 +29,7 @@ use crate::simd::{Buffer, LANES};
 
 /// Rows of a strip: the input, the gradients and the tiles of six channels and eight columns fit into
 /// the second cache, and mostly the first.
-const STRIP: usize = 8;
+const STRIP: usize = 32;
 
 /// One block.
 #[derive(Clone, Debug)]
@@ -169,7 +169,7 @@ impl Rows {
         let of = |s: &RowStage| {
             let strips = (2 * s.size.inputs + s.size.outputs) * s.strip_channel();
             let enlarged = s.size.outputs * 2 * s.out_pitch();
-            winograd::room(&s.size) + strips.max(enlarged)
+            winograd::room(&s.size) + s.pitch() + strips.max(enlarged)
         };
         self.stages.iter().map(of).max().unwrap_or(0)
     }

@@ -5,7 +5,7 @@ use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch};
 
 use crate::likelihood::Likelihood;
-use crate::simd::{LANES, ln, load, padded, splat, store};
+use crate::simd::{ln_each, load, padded, splat, store};
 
 /// Readings at the sensors and room for one pass over them.
 pub(crate) struct Misfit<L: Likelihood<f32>> {
@@ -109,16 +109,24 @@ impl<L: Likelihood<f32>> Misfit<L> {
             let (power, mean) = (&mut self.power[..len], &mut self.mean[..len]);
             let slope = &mut self.slope[..len];
             for (n, power) in power.chunks_exact_mut(width).enumerate() {
-                mix(simd, &slf_at[first + n..], sensors, psd, self.offset, power);
+                let slf = &slf_at[first + n..];
+                let mut k = 0;
+                while k < width {
+                    let wide = 4 * S::f32s::LEN;
+                    if k + wide <= width {
+                        mix::<S, 4>(simd, slf, (sensors, k), psd, self.offset, power);
+                        k += wide;
+                    } else {
+                        mix::<S, 1>(simd, slf, (sensors, k), psd, self.offset, power);
+                        k += S::f32s::LEN;
+                    }
+                }
             }
             if self.linear {
                 loss += self.likelihood.gradient_row(targets, power, slope);
             } else {
-                let (chunks, _) = power.as_chunks::<LANES>();
-                for (mean, x) in mean.as_chunks_mut::<LANES>().0.iter_mut().zip(chunks) {
-                    for lane in 0..LANES {
-                        mean[lane] = ln(x[lane]);
-                    }
+                for k in (0..len).step_by(S::f32s::LEN) {
+                    store::<S>(ln_each(simd, load(simd, power, k)), mean, k);
                 }
                 loss += self.likelihood.gradient_row(targets, mean, slope);
                 for k in (0..len).step_by(S::f32s::LEN) {
@@ -152,16 +160,27 @@ impl<L: Likelihood<f32>> Misfit<L> {
 /// at its end is shared by many.
 const BLOCK: usize = 16;
 
-/// The spectrum a + sum_r s_r c_r at one sensor; `slf` begins with the first emitter's there.
+/// `N` vectors, from band `k` on, of the spectrum a + sum_r s_r c_r at one sensor; `slf` begins with
+/// the first emitter's there.
 #[inline(always)]
-fn mix<S: Simd>(simd: S, slf: &[f32], sensors: usize, psd: &[f32], offset: f32, power: &mut [f32]) {
-    let width = power.len();
-    for (k, power) in power.chunks_exact_mut(S::f32s::LEN).enumerate() {
-        let mut x = splat(simd, offset);
-        for (spectrum, s) in psd.chunks_exact(width).zip(slf.iter().step_by(sensors)) {
-            x = load(simd, spectrum, k * S::f32s::LEN).mul_add(splat(simd, *s), x);
+fn mix<S: Simd, const N: usize>(
+    simd: S,
+    slf: &[f32],
+    (sensors, k): (usize, usize),
+    psd: &[f32],
+    offset: f32,
+    power: &mut [f32],
+) {
+    let (n, width) = (S::f32s::LEN, power.len());
+    let mut x = [splat(simd, offset); N];
+    for (spectrum, s) in psd.chunks_exact(width).zip(slf.iter().step_by(sensors)) {
+        let (spectrum, s) = (&spectrum[k..k + N * n], splat(simd, *s));
+        for (j, x) in x.iter_mut().enumerate() {
+            *x = load(simd, spectrum, j * n).mul_add(s, *x);
         }
-        store::<S>(x, power, 0);
+    }
+    for (j, x) in x.into_iter().enumerate() {
+        store::<S>(x, power, k + j * n);
     }
 }
 

@@ -7,54 +7,49 @@ use super::RowStage;
 use super::edges::{Flags, choose};
 use crate::simd::{LANES, load, splat, store};
 
-/// The two rows of the small image that row `i` of the enlarged one lies between, the nearer first.
-pub(super) fn between(i: usize, rows: usize) -> (usize, usize) {
-    let near = i / 2;
-    let far = if i.is_multiple_of(2) { near.saturating_sub(1) } else { (near + 1).min(rows - 1) };
-    (near, far)
-}
-
-/// One row of the next convolution's input, with its sides: `affine` is scale and offset of each lane.
+/// Two rows of the next convolution's input, with their sides, between two rows of the small image:
+/// `affine` is scale and offset of each lane.
 #[inline(always)]
-pub(super) fn input_row<S: Simd>(
+pub(super) fn input_rows<S: Simd>(
     simd: S,
-    near: &[f32],
-    far: &[f32],
+    [upper, lower]: [&[f32]; 2],
     (scale, offset): (&[f32], &[f32]),
     flags: Flags<'_>,
     mirrored: bool,
-    out: &mut [f32],
+    [top, bottom]: [&mut [f32]; 2],
 ) {
     let (three, zero) = (splat(simd, 3.0), splat(simd, 0.0));
-    let end = out.len() - LANES;
     for lane in (0..LANES).step_by(S::f32s::LEN) {
         let (scale, offset) = (load(simd, scale, lane), load(simd, offset, lane));
-        let put =
-            |near: S::f32s, far: S::f32s| near.mul_add(three, far).max(zero).mul_add(scale, offset);
-        let mix = |near: &[f32], far: &[f32]| {
-            load(simd, near, lane).mul_add(three, load(simd, far, lane))
+        let put = |near: S::f32s, far: S::f32s| {
+            near.mul_add(three, far).max(zero).mul_add(scale, offset)
         };
-        let mut before = mix(near, far);
-        let mut here = mix(&near[LANES..], &far[LANES..]);
-        store::<S>(put(before, here), out, lane);
-        let planes =
-            near[2 * LANES..].chunks_exact(LANES).zip(far[2 * LANES..].chunks_exact(LANES));
-        let pairs = out[LANES..end].chunks_exact_mut(2 * LANES);
-        for ((near, far), pair) in planes.zip(pairs) {
-            let after = mix(near, far);
-            store::<S>(put(here, before), pair, lane);
-            store::<S>(put(here, after), pair, lane + LANES);
-            (before, here) = (here, after);
+        let mix = |upper: &[f32], lower: &[f32]| {
+            let (up, low) = (load(simd, upper, lane), load(simd, lower, lane));
+            (up.mul_add(three, low), low.mul_add(three, up))
+        };
+        let mut left = mix(upper, lower);
+        let from = upper[LANES..].chunks_exact(LANES).zip(lower[LANES..].chunks_exact(LANES));
+        let to = top.chunks_exact_mut(2 * LANES).zip(bottom.chunks_exact_mut(2 * LANES));
+        for ((upper, lower), (top, bottom)) in from.zip(to) {
+            let right = mix(upper, lower);
+            store::<S>(put(left.0, right.0), top, lane);
+            store::<S>(put(right.0, left.0), top, LANES + lane);
+            store::<S>(put(left.1, right.1), bottom, lane);
+            store::<S>(put(right.1, left.1), bottom, LANES + lane);
+            left = right;
         }
-        store::<S>(put(here, before), out, end + lane);
-        let (left, right) = match mirrored {
-            true => (load(simd, out, 2 * LANES + lane), load(simd, out, end - 2 * LANES + lane)),
-            false => (zero, zero),
-        };
-        let side = choose(simd, flags.first, lane, left, load(simd, out, lane));
-        store::<S>(side, out, lane);
-        let side = choose(simd, flags.last, lane, right, load(simd, out, end + lane));
-        store::<S>(side, out, end + lane);
+        for row in [&mut *top, &mut *bottom] {
+            let end = row.len() - LANES;
+            let (first, last) = match mirrored {
+                true => (load(simd, row, 2 * LANES + lane), load(simd, row, end - 2 * LANES + lane)),
+                false => (zero, zero),
+            };
+            let side = choose(simd, flags.first, lane, first, load(simd, row, lane));
+            store::<S>(side, row, lane);
+            let side = choose(simd, flags.last, lane, last, load(simd, row, end + lane));
+            store::<S>(side, row, end + lane);
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use fearless_simd::dispatch;
 
 use super::edges::close_rows;
-use super::enlarge::{between, input_row, sum_rows};
+use super::enlarge::{input_rows, sum_rows};
 use super::{RowSpace, RowStage, Rows, first};
 use crate::decoder::chunks::each_from;
 use crate::decoder::moments::per_lane;
@@ -129,20 +129,29 @@ impl Passes<'_> {
         (from, to): (usize, usize),
         x: &mut [f32],
     ) {
-        let (flags, small) = (rows.flags(chunk), before.stage.rows);
+        let (flags, small, pitch) = (rows.flags(chunk), before.stage.rows, stage.pitch());
         dispatch!(self.level, simd => {
             for (c, x) in x.chunks_exact_mut(stage.strip_channel()).enumerate() {
                 let [scale, offset, _] = before.lanes(chunk, c);
-                for (slot, out) in x.chunks_exact_mut(stage.pitch()).take(to - from + 2).enumerate() {
-                    let row = (from + slot) as isize - 1;
-                    let inside = usize::try_from(row).is_ok_and(|row| row < stage.rows);
-                    if !inside && !rows.mirrored {
-                        out.fill(0.0);
-                        continue;
-                    }
-                    let (near, far) = between(reflect(row, stage.rows), small);
-                    let (near, far) = (before.row(chunk, c, near), before.row(chunk, c, far));
-                    input_row(simd, near, far, (scale, offset), flags, rows.mirrored, out);
+                // Two rows between each pair of small ones, of which the first is row `from` / 2 - 1.
+                for (k, two) in x[..(to - from + 2) * pitch].chunks_exact_mut(2 * pitch).enumerate() {
+                    let upper = (from / 2 + k).saturating_sub(1);
+                    let lower = (from / 2 + k).min(small - 1);
+                    let between = [before.row(chunk, c, upper), before.row(chunk, c, lower)];
+                    let two = two.split_at_mut(pitch).into();
+                    input_rows(simd, between, (scale, offset), flags, rows.mirrored, two);
+                }
+                // Beyond the border the row after the outermost one, mirrored, or nothing.
+                if from == 0 && rows.mirrored {
+                    x.copy_within(2 * pitch..3 * pitch, 0);
+                } else if from == 0 {
+                    x[..pitch].fill(0.0);
+                }
+                let end = (to - from + 1) * pitch;
+                if to == stage.rows && rows.mirrored {
+                    x.copy_within(end - 2 * pitch..end - pitch, end);
+                } else if to == stage.rows {
+                    x[end..end + pitch].fill(0.0);
                 }
             }
         });

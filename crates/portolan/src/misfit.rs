@@ -5,7 +5,7 @@ use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch};
 
 use crate::likelihood::Likelihood;
-use crate::simd::{ln_each, load, padded, splat, store};
+use crate::simd::{Buffer, ln_each, load, padded, splat, store};
 
 /// Readings at the sensors and room for one pass over them.
 pub(crate) struct Misfit<L: Likelihood<f32>> {
@@ -17,9 +17,9 @@ pub(crate) struct Misfit<L: Likelihood<f32>> {
     offset: f32,
     /// The mean is x itself instead of ln(x + a).
     linear: bool,
-    power: Vec<f32>,
-    mean: Vec<f32>,
-    slope: Vec<f32>,
+    power: Buffer,
+    mean: Buffer,
+    slope: Buffer,
     level: Level,
 }
 
@@ -59,9 +59,9 @@ impl<L: Likelihood<f32>> Misfit<L> {
             padded: width,
             offset: offset as f32,
             linear: false,
-            power: vec![0.0; BLOCK * width],
-            mean: vec![0.0; BLOCK * width],
-            slope: vec![0.0; BLOCK * width],
+            power: Buffer::new(BLOCK * width, 0),
+            mean: Buffer::new(BLOCK * width, 0),
+            slope: Buffer::new(BLOCK * width, 0),
             level: Level::new(),
         }
     }

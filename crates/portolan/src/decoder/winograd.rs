@@ -76,6 +76,19 @@ pub(super) fn pack(size: &Size, weights: &[f32], back: bool, packed: &mut [f32])
     }
 }
 
+/// Weights from [`pack`] as it makes them with `back`.
+pub(super) fn transpose(size: &Size, packed: &[f32], back: &mut [f32]) {
+    let (inputs, outputs) = (size.inputs, size.outputs);
+    let points = packed.chunks_exact(inputs * outputs);
+    for (point, back) in points.zip(back.chunks_exact_mut(inputs * outputs)) {
+        for (co, back) in back.chunks_exact_mut(inputs).enumerate() {
+            for (ci, back) in back.iter_mut().enumerate() {
+                *back = point[ci * outputs + co];
+            }
+        }
+    }
+}
+
 /// From a plane to the next: `W` where it is known when compiling, which spares the checks of every
 /// access; 0 where it is not.
 #[inline(always)]

@@ -47,9 +47,6 @@ impl Passes<'_> {
             let space = ws.rows.as_mut().expect("made with the plan");
             let RowSpace { latents, results, shares, weight_gradient, room, packed, .. } = space;
             let weights = &params[self.layout.blocks[b].conv.clone()];
-            if b > 0 {
-                winograd::pack(&stage.size, weights, true, &mut packed[b]);
-            }
             let (before, after) = shares.split_at_mut(b);
             let way = WayBack {
                 rows,
@@ -60,7 +57,7 @@ impl Passes<'_> {
                 shares: after.first().map(|shares| &shares[..]),
                 coefficients: &ws.coefficients,
                 weights,
-                packed: &packed[b],
+                packed: &packed[b][1],
                 latents,
             };
             let count = stage.size.weights();

@@ -21,9 +21,8 @@ pub(super) fn input_rows<S: Simd>(
     let (three, zero) = (splat(simd, 3.0), splat(simd, 0.0));
     for lane in (0..LANES).step_by(S::f32s::LEN) {
         let (scale, offset) = (load(simd, scale, lane), load(simd, offset, lane));
-        let put = |near: S::f32s, far: S::f32s| {
-            near.mul_add(three, far).max(zero).mul_add(scale, offset)
-        };
+        let put =
+            |near: S::f32s, far: S::f32s| near.mul_add(three, far).max(zero).mul_add(scale, offset);
         let mix = |upper: &[f32], lower: &[f32]| {
             let (up, low) = (load(simd, upper, lane), load(simd, lower, lane));
             (up.mul_add(three, low), low.mul_add(three, up))
@@ -42,7 +41,9 @@ pub(super) fn input_rows<S: Simd>(
         for row in [&mut *top, &mut *bottom] {
             let end = row.len() - LANES;
             let (first, last) = match mirrored {
-                true => (load(simd, row, 2 * LANES + lane), load(simd, row, end - 2 * LANES + lane)),
+                true => {
+                    (load(simd, row, 2 * LANES + lane), load(simd, row, end - 2 * LANES + lane))
+                }
                 false => (zero, zero),
             };
             let side = choose(simd, flags.first, lane, first, load(simd, row, lane));

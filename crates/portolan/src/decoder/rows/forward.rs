@@ -5,6 +5,7 @@ use fearless_simd::dispatch;
 
 use super::edges::close_rows;
 use super::enlarge::{input_rows, sum_rows};
+use super::readout::Visit;
 use super::{RowSpace, RowStage, Rows, first};
 use crate::decoder::chunks::each_from;
 use crate::decoder::moments::per_lane;
@@ -62,14 +63,16 @@ impl Passes<'_> {
             if b == 0 {
                 self.first_result(rows, weights, latents, y);
             } else {
-                winograd::pack(&stage.size, weights, false, &mut packed[b]);
+                let [forth, back] = &mut packed[b];
+                winograd::pack(&stage.size, weights, false, forth);
+                winograd::transpose(&stage.size, forth, back);
                 let before = Before {
                     stage: &rows.stages[b - 1],
                     results: &before[b - 1],
                     affine: &ws.affine[b - 1],
                 };
                 let work = |chunk: usize, [y]: [&mut [f32]; 1], room: &mut [f32]| {
-                    self.result(rows, b, before, &packed[b], chunk, y, room);
+                    self.result(rows, b, before, &packed[b][0], chunk, y, room);
                 };
                 each_from(self.parallel, 0, chunks, [&mut y[..]], &mut room[..], &work);
             }
@@ -201,8 +204,10 @@ impl Passes<'_> {
                             continue;
                         }
                         sum_rows::<_, true>(simd, stage, k, image(chunk, c), sums, out);
-                        for visit in visits {
-                            values[visit.to as usize] = out[visit.from as usize];
+                        for Visit { from, to } in visits {
+                            for (value, &from) in values[*to..].iter_mut().zip(from) {
+                                *value = out[from as usize];
+                            }
                         }
                     }
                 }

@@ -190,7 +190,8 @@ pub(super) struct RowSpace {
     logits: Buffer,
     weight_gradient: Buffer,
     latent_gradient: Buffer,
-    packed: Vec<Vec<f32>>,
+    /// Weights of each block, for the way there and the way back.
+    packed: Vec<[Vec<f32>; 2]>,
     room: Buffer,
 }
 
@@ -199,7 +200,7 @@ impl RowSpace {
         let image = |s: &RowStage| Buffer::new(chunks * s.size.outputs * s.channel(), LANES);
         let (inner, rooms) = (rows.stages.len() - 1, if parallel { chunks } else { 1 });
         let weights = rows.stages.iter().map(|s| s.size.weights()).max().unwrap_or(0);
-        let packed = |s: &RowStage| vec![0.0; winograd::weights(&s.size).max(s.size.weights())];
+        let packed = |s: &RowStage| [0; 2].map(|_| vec![0.0; winograd::weights(&s.size)]);
         let latents = || Buffer::new(chunks * (rows.stages[0].rows + 2) * 3 * LANES, LANES);
         Self {
             latents: latents(),

@@ -13,11 +13,12 @@ use crate::decoder::readout::{Readout, accumulate, activate, apply, slope, total
 use crate::decoder::shape::Output;
 use crate::simd::{Buffer, LANES, load, splat, store};
 
-/// A pixel to be kept: where it is in two enlarged rows, and its place among its chunk's.
-#[derive(Clone, Copy, Debug)]
+/// Pixels to be kept, of one emitter in two enlarged rows: where they are there, and the place of the
+/// first among its chunk's; the others follow.
+#[derive(Clone, Debug)]
 pub(super) struct Visit {
-    pub from: u32,
-    pub to: u32,
+    pub from: Vec<u32>,
+    pub to: usize,
 }
 
 /// Pixels of one emitter in one chunk, one after another.
@@ -93,7 +94,7 @@ impl Places {
     ) -> Self {
         let layout = Layout::new(rows, lanes);
         let height = rows.last_stage().rows;
-        let (mut runs, mut visits) = (Vec::<Run>::new(), Vec::new());
+        let (mut runs, mut visits) = (Vec::<Run>::new(), Vec::<(usize, Visit)>::new());
         let mut used = vec![0; lanes.chunks];
         let mut order: Vec<usize> = (0..cells.len()).collect();
         order.sort_by_key(|&index| {
@@ -115,14 +116,19 @@ impl Places {
                     repeated.extend(again.map(|again| (k as u32, again)));
                     let plane = row % 2 * layout.phases + col % layout.phases;
                     let from = plane * LANES + layout.lane(emitter, col) % LANES;
-                    let visit = Visit { from: from as u32, to: (start + k) as u32 };
-                    visits.push((chunk * height + row / 2, visit));
+                    let place = chunk * height + row / 2;
+                    match visits.last_mut() {
+                        Some((last, Visit { from: many, .. })) if k > 0 && *last == place => {
+                            many.push(from as u32);
+                        }
+                        _ => visits.push((place, Visit { from: vec![from as u32], to: start + k })),
+                    }
                 }
                 used[chunk] = (start + part.len()).next_multiple_of(LANES);
                 runs.push(Run { chunk, emitter, start, pixels, repeated });
             }
         }
-        visits.sort_by_key(|&(place, visit)| (place, visit.to));
+        visits.sort_by_key(|(place, visit)| (*place, visit.to));
         let begins = (0..=lanes.chunks * height)
             .map(|place| visits.partition_point(|visit| visit.0 < place))
             .collect();

@@ -213,8 +213,8 @@ fn pull<S: Simd, const N: usize>(
         let along = along.reduce_sum();
         *out = if begun { *out + along } else { along };
     }
-    for j in 0..N {
-        store::<S>(sums[j], grad, k + j * n);
+    for (j, sum) in sums.into_iter().enumerate() {
+        store::<S>(sum, grad, k + j * n);
     }
 }
 

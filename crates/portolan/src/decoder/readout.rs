@@ -71,7 +71,7 @@ impl Readout {
 }
 
 #[inline(always)]
-pub(super) fn activate<S: Simd>(simd: S, output: Output, x: S::f32s) -> S::f32s {
+fn activate<S: Simd>(simd: S, output: Output, x: S::f32s) -> S::f32s {
     match output {
         Output::Exponential => exp(simd, x),
         Output::Sigmoid => {

@@ -84,7 +84,7 @@ impl Passes<'_> {
     }
 
     fn first_result(&self, rows: &Rows, weights: &[f32], latents: &[f32], y: &mut Buffer) {
-        let (stage, chunks) = (&rows.stages[0], self.plan.lanes.chunks);
+        let stage = &rows.stages[0];
         let len = (stage.rows + 2) * 3 * LANES;
         for (chunk, y) in y.chunks_exact_mut(stage.size.outputs * stage.channel()).enumerate() {
             let (x, flags) = (&latents[chunk * len..][..len], rows.flags(chunk));
@@ -93,7 +93,6 @@ impl Passes<'_> {
                 close_rows(simd, stage, flags, 0..stage.rows, y);
             });
         }
-        debug_assert_eq!(y.len() % chunks, 0);
     }
 
     /// The convolution's result of a chunk, strip by strip.
@@ -232,9 +231,9 @@ impl Passes<'_> {
                     for (plane, step) in [-1, 0, 1].into_iter().enumerate() {
                         let from_col = col as isize + step;
                         let within = usize::try_from(from_col).is_ok_and(|col| col < cols);
-                        let zero = !rows.mirrored && !(inside && within);
+                        let seen = rows.mirrored || (inside && within);
                         out[at + plane * LANES] =
-                            if zero { 0.0 } else { from[reflect(from_col, cols)] };
+                            if seen { from[reflect(from_col, cols)] } else { 0.0 };
                     }
                 }
             }

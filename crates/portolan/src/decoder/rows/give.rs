@@ -65,7 +65,7 @@ pub(super) fn give<S: Simd, T>(
 
 /// The pairs of columns of two rows.
 #[inline(always)]
-pub(super) fn pairs<'a>([top, bottom]: [&'a [f32]; 2]) -> impl Iterator<Item = [&'a [f32]; 2]> {
+pub(super) fn pairs([top, bottom]: [&[f32]; 2]) -> impl Iterator<Item = [&[f32]; 2]> {
     top.chunks_exact(2 * LANES).zip(bottom.chunks_exact(2 * LANES)).map(
         #[inline(always)]
         |(top, bottom)| [top, bottom],

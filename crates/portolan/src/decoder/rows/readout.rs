@@ -9,8 +9,7 @@ use crate::decoder::lanes::Lanes;
 use crate::decoder::moments::per_lane;
 use crate::decoder::passes::Passes;
 use crate::decoder::plan::{PER_LANE, Tally, Workspace};
-use crate::decoder::readout::{Readout, accumulate, activate, apply, slope, total};
-use crate::decoder::shape::Output;
+use crate::decoder::readout::{Readout, accumulate, apply, slope, total};
 use crate::simd::{Buffer, LANES, load, splat, store};
 
 /// Pixels to be kept, of one emitter in two enlarged rows: where they are there, and the place of the
@@ -268,7 +267,7 @@ impl Passes<'_> {
                         sum_rows::<_, true>(simd, stage, k, image, &mut ignored, row);
                         weigh(simd, *w, per_lane(affine, c, LANES), c == 0, row, out);
                     }
-                    finish(simd, self.shape.output, out);
+                    apply(simd, self.shape.output, out);
                 }
             });
         };
@@ -363,13 +362,6 @@ fn weigh<S: Simd>(
             let old = if begin { splat(simd, 0.0) } else { load(simd, logit, lane) };
             store::<S>(load(simd, v, lane).mul_add(scale, old + offset), logit, lane);
         }
-    }
-}
-
-#[inline(always)]
-fn finish<S: Simd>(simd: S, output: Output, logits: &mut [f32]) {
-    for chunk in logits.chunks_exact_mut(S::f32s::LEN) {
-        store::<S>(activate(simd, output, load(simd, chunk, 0)), chunk, 0);
     }
 }
 

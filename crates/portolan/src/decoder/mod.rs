@@ -8,13 +8,13 @@
 //!
 //! # Cost
 //! One iteration at 64 x 64 cells, four emitters and six channels needs 10.6 MFLOP of convolution
-//! done directly. Forward and for the gradient of the input Winograd's algorithm leaves 4/9 of the products,
-//! so 6.7 MFLOP in all: 58 us at the 116 GFLOP/s of one Zen 4 core with AVX-512. The 131 thousand
-//! activations cost about 20 element-wise operations there and back, 18 us. Some 3 MB pass between
-//! the first and second cache, 26 us, partly hidden. So the floor is near 80 us on one core;
-//! measured are 68 us forward and 110 us backward (`cargo bench -p portolan-bench --bench decoder`).
-//! What lies between is margins (40 us) and transforms. Time grows linearly with cells while the
-//! workspace fits the last cache; beyond it, memory bandwidth takes over.
+//! done directly. Forward and for the gradient of the input Winograd's algorithm leaves 4/9 of the
+//! products, so 6.7 MFLOP in all: 29 us at the 230 GFLOP/s of one Zen 5 core with AVX-512. The 131
+//! thousand activations are gone through once forward and once backward, those of the smaller blocks
+//! three times more, some 14 us. So the floor is near 45 us on one core; measured are 26 us forward
+//! and 49 us backward. What lies between is Winograd's transforms, the readout and the work at the
+//! ends of rows. Time grows linearly with cells: the common decoder keeps a quarter of its pixels and
+//! works on strips of rows (`rows`); others finish a block for the whole grid before the next.
 
 #![expect(clippy::too_many_arguments, reason = "kernels take their sizes and slices one by one")]
 

@@ -17,7 +17,6 @@ use crate::simd::{LANES, load, splat, store};
 /// What the way back through one block reads.
 struct WayBack<'a> {
     rows: &'a Rows,
-    b: usize,
     stage: &'a RowStage,
     results: &'a [f32],
     /// The last block: gradient of the logits.
@@ -50,7 +49,6 @@ impl Passes<'_> {
             let (before, after) = shares.split_at_mut(b);
             let way = WayBack {
                 rows,
-                b,
                 stage,
                 results: &results[b],
                 logits: (b + 1 == blocks).then_some(&space.logit_gradient),

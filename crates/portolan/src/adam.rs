@@ -2,6 +2,8 @@
 
 use std::ops::{Add, Div, Mul, Sub};
 
+use fearless_simd::{Level, dispatch};
+
 /// Decay of the first moment.
 const BETA1: f64 = 0.9;
 /// Decay of the second moment.
@@ -48,12 +50,18 @@ pub struct Adam<T> {
     first: Vec<T>,
     second: Vec<T>,
     steps: i32,
+    level: Level,
 }
 
 impl<T: Float> Adam<T> {
     /// For `len` parameters, before the first step.
     pub fn new(len: usize) -> Self {
-        Self { first: vec![T::default(); len], second: vec![T::default(); len], steps: 0 }
+        Self {
+            first: vec![T::default(); len],
+            second: vec![T::default(); len],
+            steps: 0,
+            level: Level::new(),
+        }
     }
 
     /// Forgets all steps.
@@ -68,7 +76,13 @@ impl<T: Float> Adam<T> {
     /// # Panics
     /// If the lengths differ from the one given to [`Adam::new`].
     pub fn step(&mut self, rate: f64, params: &mut [T], grad: &[T]) {
-        self.update(rate, params, grad, |value| value);
+        self.update(
+            rate,
+            params,
+            grad,
+            #[inline(always)]
+            |value| value,
+        );
     }
 
     /// Moves `params` against `grad`, then projects them onto values >= 0.
@@ -79,7 +93,6 @@ impl<T: Float> Adam<T> {
         self.update(rate, params, grad, T::positive_part);
     }
 
-    #[inline(always)]
     fn update(&mut self, rate: f64, params: &mut [T], grad: &[T], project: impl Fn(T) -> T) {
         let len = self.first.len();
         assert!(params.len() == len && grad.len() == len, "one gradient for each parameter");
@@ -89,12 +102,15 @@ impl<T: Float> Adam<T> {
         let (keep1, take1) = (T::of(BETA1), T::of(1.0 - BETA1));
         let (keep2, take2) = (T::of(BETA2), T::of(1.0 - BETA2));
         let epsilon = T::of(EPSILON);
-        let moments = self.first.iter_mut().zip(self.second.iter_mut());
-        for ((p, g), (m, v)) in params.iter_mut().zip(grad).zip(moments) {
-            *m = keep1 * *m + take1 * *g;
-            *v = keep2 * *v + take2 * *g * *g;
-            *p = project(*p - size * *m / (v.sqrt() * scale + epsilon));
-        }
+        dispatch!(self.level, simd => {
+            let _ = simd;
+            let moments = self.first.iter_mut().zip(self.second.iter_mut());
+            for ((p, g), (m, v)) in params.iter_mut().zip(grad).zip(moments) {
+                *m = keep1 * *m + take1 * *g;
+                *v = keep2 * *v + take2 * *g * *g;
+                *p = project(*p - size * *m / (v.sqrt() * scale + epsilon));
+            }
+        });
     }
 }
 

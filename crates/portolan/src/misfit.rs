@@ -5,7 +5,7 @@ use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch};
 
 use crate::likelihood::Likelihood;
-use crate::simd::{LANES, ln, load, padded, splat, store};
+use crate::simd::{Buffer, ln_each, load, padded, splat, store};
 
 /// Readings at the sensors and room for one pass over them.
 pub(crate) struct Misfit<L: Likelihood<f32>> {
@@ -17,9 +17,9 @@ pub(crate) struct Misfit<L: Likelihood<f32>> {
     offset: f32,
     /// The mean is x itself instead of ln(x + a).
     linear: bool,
-    power: Vec<f32>,
-    mean: Vec<f32>,
-    slope: Vec<f32>,
+    power: Buffer,
+    mean: Buffer,
+    slope: Buffer,
     level: Level,
 }
 
@@ -59,9 +59,9 @@ impl<L: Likelihood<f32>> Misfit<L> {
             padded: width,
             offset: offset as f32,
             linear: false,
-            power: vec![0.0; width],
-            mean: vec![0.0; width],
-            slope: vec![0.0; width],
+            power: Buffer::new(BLOCK * width, 0),
+            mean: Buffer::new(BLOCK * width, 0),
+            slope: Buffer::new(BLOCK * width, 0),
             level: Level::new(),
         }
     }
@@ -101,47 +101,120 @@ impl<L: Likelihood<f32>> Misfit<L> {
         grad_slf: &mut [f32],
         grad_psd: &mut [f32],
     ) -> f64 {
-        let (sensors, width, step) = (self.sensors, self.padded, S::f32s::LEN);
-        let (power, mean, slope) = (&mut self.power[..], &mut self.mean[..], &mut self.slope[..]);
+        let (sensors, width) = (self.sensors, self.padded);
         grad_psd.fill(0.0);
         let mut loss = 0.0;
-        for (n, targets) in self.targets.chunks_exact(width).enumerate() {
-            for k in (0..width).step_by(step) {
-                let mut x = splat(simd, self.offset);
-                for (r, spectrum) in psd.chunks_exact(width).enumerate() {
-                    let s = splat(simd, slf_at[r * sensors + n]);
-                    x = load(simd, spectrum, k).mul_add(s, x);
+        for (block, targets) in self.targets.chunks(BLOCK * width).enumerate() {
+            let (first, len) = (block * BLOCK, targets.len());
+            let (power, mean) = (&mut self.power[..len], &mut self.mean[..len]);
+            let slope = &mut self.slope[..len];
+            for (n, power) in power.chunks_exact_mut(width).enumerate() {
+                let slf = &slf_at[first + n..];
+                let mut k = 0;
+                while k < width {
+                    let wide = 4 * S::f32s::LEN;
+                    if k + wide <= width {
+                        mix::<S, 4>(simd, slf, (sensors, k), psd, self.offset, power);
+                        k += wide;
+                    } else {
+                        mix::<S, 1>(simd, slf, (sensors, k), psd, self.offset, power);
+                        k += S::f32s::LEN;
+                    }
                 }
-                store::<S>(x, power, k);
             }
             if self.linear {
                 loss += self.likelihood.gradient_row(targets, power, slope);
             } else {
-                let (chunks, _) = power.as_chunks::<LANES>();
-                for (mean, x) in mean.as_chunks_mut::<LANES>().0.iter_mut().zip(chunks) {
-                    for lane in 0..LANES {
-                        mean[lane] = ln(x[lane]);
-                    }
+                for k in (0..len).step_by(S::f32s::LEN) {
+                    store::<S>(ln_each(simd, load(simd, power, k)), mean, k);
                 }
                 loss += self.likelihood.gradient_row(targets, mean, slope);
-                for k in (0..width).step_by(step) {
+                for k in (0..len).step_by(S::f32s::LEN) {
                     let d = load(simd, slope, k) / load(simd, power, k);
                     store::<S>(d, slope, k);
                 }
             }
             let rows = psd.chunks_exact(width).zip(grad_psd.chunks_exact_mut(width));
             for (r, (spectrum, grad)) in rows.enumerate() {
-                let s = splat(simd, slf_at[r * sensors + n]);
-                let mut sum = splat(simd, 0.0);
-                for k in (0..width).step_by(step) {
-                    let d = load(simd, slope, k);
-                    sum = d.mul_add(load(simd, spectrum, k), sum);
-                    store::<S>(d.mul_add(s, load(simd, grad, k)), grad, k);
+                let at = r * sensors + first..r * sensors + first + len / width;
+                let (slf, grad_slf) = (&slf_at[at.clone()], &mut grad_slf[at]);
+                let mut k = 0;
+                while k < width {
+                    let wide = 4 * S::f32s::LEN;
+                    let begun = k > 0;
+                    if k + wide <= width {
+                        pull::<S, 4>(simd, (width, k, begun), slope, spectrum, slf, grad, grad_slf);
+                        k += wide;
+                    } else {
+                        pull::<S, 1>(simd, (width, k, begun), slope, spectrum, slf, grad, grad_slf);
+                        k += S::f32s::LEN;
+                    }
                 }
-                grad_slf[r * sensors + n] = sum.reduce_sum();
             }
         }
         loss
+    }
+}
+
+/// Sensors worked on at a time: their numbers stay in the first cache, and what a sum over rows costs
+/// at its end is shared by many.
+const BLOCK: usize = 16;
+
+/// `N` vectors, from band `k` on, of the spectrum a + sum_r s_r c_r at one sensor; `slf` begins with
+/// the first emitter's there.
+#[inline(always)]
+fn mix<S: Simd, const N: usize>(
+    simd: S,
+    slf: &[f32],
+    (sensors, k): (usize, usize),
+    psd: &[f32],
+    offset: f32,
+    power: &mut [f32],
+) {
+    let (n, width) = (S::f32s::LEN, power.len());
+    let mut x = [splat(simd, offset); N];
+    for (spectrum, s) in psd.chunks_exact(width).zip(slf.iter().step_by(sensors)) {
+        let (spectrum, s) = (&spectrum[k..k + N * n], splat(simd, *s));
+        for (j, x) in x.iter_mut().enumerate() {
+            *x = load(simd, spectrum, j * n).mul_add(s, *x);
+        }
+    }
+    for (j, x) in x.into_iter().enumerate() {
+        store::<S>(x, power, k + j * n);
+    }
+}
+
+/// Gradients of one emitter from `N` vectors of bands, from band `k` on, of some sensors: added to its
+/// PSD's, and to those of its SLF where they are begun.
+#[inline(always)]
+fn pull<S: Simd, const N: usize>(
+    simd: S,
+    (width, k, begun): (usize, usize, bool),
+    slope: &[f32],
+    spectrum: &[f32],
+    slf: &[f32],
+    grad: &mut [f32],
+    grad_slf: &mut [f32],
+) {
+    let n = S::f32s::LEN;
+    let (mut spectra, mut sums) = ([splat(simd, 0.0); N], [splat(simd, 0.0); N]);
+    for j in 0..N {
+        spectra[j] = load(simd, spectrum, k + j * n);
+        sums[j] = load(simd, grad, k + j * n);
+    }
+    for ((slope, s), out) in slope.chunks_exact(width).zip(slf).zip(grad_slf) {
+        let (slope, s) = (&slope[k..k + N * n], splat(simd, *s));
+        let mut along = splat(simd, 0.0);
+        for j in 0..N {
+            let d = load(simd, slope, j * n);
+            along = d.mul_add(spectra[j], along);
+            sums[j] = d.mul_add(s, sums[j]);
+        }
+        let along = along.reduce_sum();
+        *out = if begun { *out + along } else { along };
+    }
+    for (j, sum) in sums.into_iter().enumerate() {
+        store::<S>(sum, grad, k + j * n);
     }
 }
 

@@ -11,8 +11,9 @@ use super::plan::{PER_LANE, Stage, Workspace};
 use super::shape::Upsampling;
 use super::source::Source;
 use super::upsample::Coefficients;
+use super::winograd::Cut;
 use super::{convolve, upsample, winograd};
-use crate::simd::Buffer;
+use crate::simd::{Buffer, reduce};
 
 /// What the way back through one block reads.
 struct WayBack<'a> {
@@ -41,7 +42,7 @@ impl Passes<'_> {
         let (lanes, blocks) = (&self.plan.lanes, self.plan.stages.len());
         self.backward_output(params, ws, grad);
         for (b, stage) in self.plan.stages.iter().enumerate().rev() {
-            self.backward_moments(b, stage, params, ws, grad);
+            self.backward_moments(b, stage.out_phases.pow(2), params, ws, grad);
             let weights = &params[self.layout.blocks[b].conv.clone()];
             if stage.winograd {
                 winograd::pack(&stage.size, weights, true, &mut ws.packed);
@@ -193,11 +194,23 @@ impl Passes<'_> {
     ) {
         let (size, len) = (&pass.stage.size, pass.stage.lens.framed);
         let x = &pass.inputs[chunk * len..][..len];
-        dispatch!(self.level, simd => convolve::backward_weights(simd, size, x, dy, dw));
+        let cut = &Cut::whole(size);
+        dispatch!(self.level, simd => {
+            convolve::backward_weights(
+                simd,
+                size,
+                cut,
+                x,
+                dy,
+                #[inline(always)]
+                |k, sum| dw[k] = reduce(simd, sum),
+            );
+        });
         let packed = pass.packed;
         if pass.stage.winograd {
+            dx.fill(0.0);
             dispatch!(self.level, simd => {
-                winograd::backward_input(simd, size, packed, tiles, dy, dx);
+                winograd::backward_input(simd, size, cut, packed, tiles, dy, dx);
             });
         } else {
             dispatch!(self.level, simd => convolve::backward_input(simd, size, packed, dy, dx));

@@ -4,6 +4,7 @@
 use fearless_simd::prelude::*;
 
 use super::lanes::image_len;
+use super::winograd::Cut;
 use crate::simd::{load, splat};
 
 /// Largest number of taps of a kernel.
@@ -243,25 +244,24 @@ pub(super) fn backward_input<S: Simd>(
 #[inline(always)]
 fn correlate<S: Simd, const CO: usize, const NT: usize>(
     simd: S,
-    size: &Size,
+    (size, cut): (&Size, &Cut),
     x: &[f32],
     offsets: [usize; NT],
     dy: &[f32],
     first: usize,
-    mut emit: impl FnMut(usize, usize, f32),
+    mut emit: impl FnMut(usize, usize, S::f32s),
 ) {
     let n = S::f32s::LEN;
     let zero = splat(simd, 0.0);
     let mut sums = [[zero; NT]; CO];
     let row_len = size.phases * size.width;
-    for pr in 0..size.phases {
-        let x_row = pr * size.outer * size.width;
+    for pr in 0..cut.rows {
         let (mut dy_rows, mut x_rows) = ([&dy[..0]; CO], [&x[..0]; NT]);
         for (c, row) in dy_rows.iter_mut().enumerate() {
-            *row = &dy[(first + c) * size.inner_len() + pr * row_len..][..row_len];
+            *row = &dy[(first + c) * cut.y_channel + pr * cut.y_row..][..row_len];
         }
         for (row, offset) in x_rows.iter_mut().zip(offsets) {
-            *row = &x[x_row + offset..][..row_len];
+            *row = &x[pr * cut.x_row + offset..][..row_len];
         }
         let mut at = 0;
         while at + n <= row_len {
@@ -280,46 +280,48 @@ fn correlate<S: Simd, const CO: usize, const NT: usize>(
     }
     for (c, sums) in sums.iter().enumerate() {
         for (t, sum) in sums.iter().enumerate() {
-            emit(c, t, sum.reduce_sum());
+            emit(c, t, *sum);
         }
     }
 }
 
-/// The gradient of the weights (out, in, tap) from one chunk.
+/// The gradient of the weights (out, in, tap) from some rows of a chunk: calls `emit` with the index
+/// of each weight and a vector whose sum is its gradient.
 #[inline(always)]
 pub(super) fn backward_weights<S: Simd>(
     simd: S,
     size: &Size,
+    cut: &Cut,
     x: &[f32],
     dy: &[f32],
-    grad: &mut [f32],
+    mut emit: impl FnMut(usize, S::f32s),
 ) {
-    let taps = size.taps();
-    let offset = |tap: usize| (tap / size.kernel * size.outer + tap % size.kernel) * size.width;
+    let (taps, sizes) = (size.taps(), (size, cut));
+    let offset = |tap: usize| tap / size.kernel * cut.x_row + tap % size.kernel * size.width;
     for ci in 0..size.inputs {
-        let x = &x[ci * size.outer_len()..(ci + 1) * size.outer_len()];
+        let x = &x[ci * cut.x_channel..][..(cut.rows + size.kernel - 1) * cut.x_row];
         let mut tap = 0;
         while tap < taps {
             let step = if taps - tap >= 3 { 3 } else { 1 };
             let mut first = 0;
             while first < size.outputs {
-                let mut emit = |c: usize, t: usize, sum: f32| {
-                    grad[((first + c) * size.inputs + ci) * taps + tap + t] = sum;
+                let mut emit = |c: usize, t: usize, sum: S::f32s| {
+                    emit(((first + c) * size.inputs + ci) * taps + tap + t, sum);
                 };
                 let three = [offset(tap), offset(tap + 1), offset(tap + 2)];
                 let one = [offset(tap)];
                 let left = size.outputs - first;
                 first += if step == 3 && left >= 6 {
-                    correlate::<S, 6, 3>(simd, size, x, three, dy, first, &mut emit);
+                    correlate::<S, 6, 3>(simd, sizes, x, three, dy, first, &mut emit);
                     6
                 } else if step == 3 {
-                    correlate::<S, 1, 3>(simd, size, x, three, dy, first, &mut emit);
+                    correlate::<S, 1, 3>(simd, sizes, x, three, dy, first, &mut emit);
                     1
                 } else if left >= 6 {
-                    correlate::<S, 6, 1>(simd, size, x, one, dy, first, &mut emit);
+                    correlate::<S, 6, 1>(simd, sizes, x, one, dy, first, &mut emit);
                     6
                 } else {
-                    correlate::<S, 1, 1>(simd, size, x, one, dy, first, &mut emit);
+                    correlate::<S, 1, 1>(simd, sizes, x, one, dy, first, &mut emit);
                     1
                 };
             }

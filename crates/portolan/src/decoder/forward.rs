@@ -9,6 +9,7 @@ use super::passes::Passes;
 use super::plan::{PER_LANE, Stage, Workspace};
 use super::source::{Affine, Source};
 use super::upsample::Sums;
+use super::winograd::Cut;
 use super::{convolve, upsample, winograd};
 use crate::simd::Buffer;
 
@@ -57,7 +58,7 @@ impl Passes<'_> {
                     self.enlarge(stage, source, chunk, parts);
                 });
             }
-            self.normalise(b, stage, params, ws);
+            self.normalise(b, stage.out_phases.pow(2), params, ws);
         }
     }
 
@@ -80,7 +81,8 @@ impl Passes<'_> {
     fn convolve(&self, stage: &Stage, packed: &[f32], tiles: &mut [f32], x: &[f32], y: &mut [f32]) {
         let size = &stage.size;
         if stage.winograd {
-            dispatch!(self.level, simd => winograd::forward(simd, size, packed, tiles, x, y));
+            let cut = &Cut::whole(size);
+            dispatch!(self.level, simd => winograd::forward(simd, size, cut, packed, tiles, x, y));
         } else {
             dispatch!(self.level, simd => convolve::forward(simd, size, packed, x, y));
         }

@@ -49,6 +49,13 @@ impl Lanes {
         Self { emitters, rows, cols, width, chunks, whole }
     }
 
+    /// Every column of every emitter is a lane, whatever the rows, in narrow chunks that cut through
+    /// emitters.
+    pub(super) fn of_columns(emitters: usize, cols: usize) -> Self {
+        let chunks = (emitters * cols).div_ceil(LANES);
+        Self { emitters, rows: 1, cols, width: LANES, chunks, whole: 0 }
+    }
+
     /// Whether no cell's neighbours lie in another chunk.
     pub(super) fn local(&self) -> bool {
         self.whole > 0 || self.chunks == 1

@@ -8,13 +8,13 @@
 //!
 //! # Cost
 //! One iteration at 64 x 64 cells, four emitters and six channels needs 10.6 MFLOP of convolution
-//! done directly. Forward and for the gradient of the input Winograd's algorithm leaves 4/9 of the products,
-//! so 6.7 MFLOP in all: 58 us at the 116 GFLOP/s of one Zen 4 core with AVX-512. The 131 thousand
-//! activations cost about 20 element-wise operations there and back, 18 us. Some 3 MB pass between
-//! the first and second cache, 26 us, partly hidden. So the floor is near 80 us on one core;
-//! measured are 68 us forward and 110 us backward (`cargo bench -p portolan-bench --bench decoder`).
-//! What lies between is margins (40 us) and transforms. Time grows linearly with cells while the
-//! workspace fits the last cache; beyond it, memory bandwidth takes over.
+//! done directly. Forward and for the gradient of the input Winograd's algorithm leaves 4/9 of the
+//! products, so 6.7 MFLOP in all: 29 us at the 230 GFLOP/s of one Zen 5 core with AVX-512. The 131
+//! thousand activations are gone through once forward and once backward, those of the smaller blocks
+//! three times more, some 14 us. So the floor is near 45 us on one core; measured are 26 us forward
+//! and 49 us backward. What lies between is Winograd's transforms, the readout and the work at the
+//! ends of rows. Time grows linearly with cells: the common decoder keeps a quarter of its pixels and
+//! works on strips of rows (`rows`); others finish a block for the whole grid before the next.
 
 #![expect(clippy::too_many_arguments, reason = "kernels take their sizes and slices one by one")]
 
@@ -31,6 +31,7 @@ mod passes;
 mod plan;
 mod readout;
 pub mod reference;
+mod rows;
 mod shape;
 mod source;
 mod upsample;
@@ -91,7 +92,7 @@ impl Decoder {
             cols,
             emitters,
             latent,
-            parallel: plan.lanes.total() * plan.last_phases.pow(2) * plan.channels >= PARALLEL_FROM,
+            parallel: plan.activations() >= PARALLEL_FROM,
             plan,
             everywhere: None,
             level: Level::new(),
@@ -174,6 +175,10 @@ impl Decoder {
     pub fn forward(&self, params: &[f32], latents: &[f32], ws: &mut Workspace) {
         self.check(params, latents);
         let passes = self.passes();
+        if let Some(rows) = &self.plan.rows {
+            passes.forward_rows(rows, params, latents, None, ws);
+            return passes.read_rows(rows, params, (self.rows, self.cols), ws);
+        }
         passes.forward(params, latents, ws);
         match &self.everywhere {
             None => passes.read_all(params, (self.rows, self.cols), ws),
@@ -195,6 +200,11 @@ impl Decoder {
     ) {
         self.check(params, latents);
         let passes = self.passes();
+        if let Some(rows) = &self.plan.rows {
+            passes.room_for(readout, ws);
+            passes.forward_rows(rows, params, latents, Some(readout), ws);
+            return passes.read_rows_at(params, readout, ws);
+        }
         passes.forward(params, latents, ws);
         if self.everywhere.is_some() {
             passes.read_outputs(params, readout, ws);
@@ -227,6 +237,11 @@ impl Decoder {
                 grad_latents,
             );
         }
+        if let Some(rows) = &self.plan.rows {
+            passes.write_rows(rows, upstream, (self.rows, self.cols), ws);
+            passes.backward_rows(rows, params, ws, grad_params, grad_latents);
+            return passes.clear_rows(ws);
+        }
         passes.write_all(upstream, (self.rows, self.cols), ws);
         passes.backward(params, ws, grad_params, grad_latents);
         ws.logit_gradient.fill(0.0);
@@ -249,6 +264,11 @@ impl Decoder {
             return self.backward_outputs(params, readout, upstream, ws, grad_params, grad_latents);
         }
         let passes = self.passes();
+        if let Some(rows) = &self.plan.rows {
+            passes.write_rows_at(readout, upstream, ws);
+            passes.backward_rows(rows, params, ws, grad_params, grad_latents);
+            return passes.clear_rows_at(readout, ws);
+        }
         passes.write_at(readout, upstream, ws);
         passes.backward(params, ws, grad_params, grad_latents);
         passes.clear_at(readout, ws);

@@ -7,7 +7,7 @@ use fearless_simd::{dispatch, prelude::*};
 use super::VARIANCE_FLOOR;
 use super::lanes::{Lanes, image_len};
 use super::passes::Passes;
-use super::plan::{Moments, PER_LANE, Stage, Tally, Workspace};
+use super::plan::{Moments, PER_LANE, Tally, Workspace};
 use super::shape::Normalisation;
 use super::upsample::gain;
 use crate::simd::{load, splat, store};
@@ -45,18 +45,18 @@ fn sum_of([a, b, c]: [&[f32]; 3], f: impl Fn(f64, f64, f64) -> f64) -> f64 {
 }
 
 impl Passes<'_> {
-    /// Statistics of block `b`, and from them the scale and offset of every lane.
-    pub(super) fn normalise(&self, b: usize, stage: &Stage, params: &[f32], ws: &mut Workspace) {
+    /// Statistics of block `b`, which has `pixels` in each lane, and from them the scale and offset of every lane.
+    pub(super) fn normalise(&self, b: usize, pixels: usize, params: &[f32], ws: &mut Workspace) {
         let plan = self.plan;
         let (lanes, channels) = (&plan.lanes, plan.channels);
         let block = &self.layout.blocks[b];
-        let unit = gain(stage.upsampling);
+        let unit = gain(block.upsampling);
         for g in 0..plan.groups {
             for c in 0..channels {
                 let (moments, scale, offset) = match self.shape.normalisation {
                     Normalisation::None => (Moments { mean: 0.0, inverse: 1.0 }, unit.recip(), 0.0),
                     _ => {
-                        let pixels = (stage.out_phases * stage.out_phases) as f64;
+                        let pixels = pixels as f64;
                         let (mean, variance) = dispatch!(self.level, simd => {
                             let _ = simd;
                             mean_and_variance(lanes, plan.group(g), pixels, &ws.sums, channels, c)
@@ -88,7 +88,7 @@ impl Passes<'_> {
             let out = grad[self.layout.out.clone()].iter_mut().zip(&ws.outputs.weight_gradient);
             return out.for_each(|(grad, sum)| *grad = *sum as f32);
         }
-        let (plan, last) = (self.plan, self.plan.stages.len() - 1);
+        let (plan, last) = (self.plan, self.layout.blocks.len() - 1);
         let block = &self.layout.blocks[last];
         let unit = gain(block.upsampling);
         for c in 0..plan.channels {
@@ -116,7 +116,7 @@ impl Passes<'_> {
     pub(super) fn backward_moments(
         &self,
         b: usize,
-        stage: &Stage,
+        pixels: usize,
         params: &[f32],
         ws: &mut Workspace,
         grad: &mut [f32],
@@ -124,7 +124,7 @@ impl Passes<'_> {
         let plan = self.plan;
         let (lanes, channels) = (&plan.lanes, plan.channels);
         let block = &self.layout.blocks[b];
-        let weighed = b + 1 == plan.stages.len() && plan.outputs == 1;
+        let weighed = b + 1 == self.layout.blocks.len() && plan.outputs == 1;
         let normalised = self.shape.normalisation != Normalisation::None;
         for c in 0..channels {
             let (mut dgamma, mut dbeta) = (0.0, 0.0);
@@ -133,9 +133,8 @@ impl Passes<'_> {
                 let Moments { mean, inverse } = ws.moments[b][at];
                 let Tally { plain, scaled } = ws.tallies[at];
                 let range = plan.group(g);
-                let pixels = lanes.cells() * stage.out_phases * stage.out_phases;
-                let n = (range.len() * pixels) as f64;
-                let (mut scale, mut offset, mut slope) = (gain(stage.upsampling).recip(), 0.0, 0.0);
+                let n = (range.len() * lanes.cells() * pixels) as f64;
+                let (mut scale, mut offset, mut slope) = (gain(block.upsampling).recip(), 0.0, 0.0);
                 if normalised {
                     dgamma += scaled * inverse;
                     dbeta += plain;

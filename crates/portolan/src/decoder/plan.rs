@@ -4,6 +4,7 @@ use super::border::{Beyond, Border};
 use super::convolve::Size;
 use super::lanes::{Lanes, image_len};
 use super::outputs::Outputs;
+use super::rows::{RowSpace, Rows};
 use super::shape::{FLAT_TILE, Normalisation, ParameterLayout, Shape, Upsampling};
 use super::winograd;
 use crate::simd::Buffer;
@@ -49,6 +50,11 @@ impl Room<'_> {
     }
 }
 
+/// Sets of emitters that share statistics.
+fn groups(shape: &Shape, emitters: usize) -> usize {
+    if shape.normalisation == Normalisation::PerSample { emitters } else { 1 }
+}
+
 /// Sizes and borders of all blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
@@ -62,6 +68,8 @@ pub(super) struct Plan {
     /// Sets of emitters that share statistics, and emitters in each.
     pub groups: usize,
     guard: usize,
+    /// Where the decoder is worked on row by row; there are then no `stages`.
+    pub rows: Option<Rows>,
 }
 
 impl Plan {
@@ -71,6 +79,19 @@ impl Plan {
         latent: (usize, usize),
         emitters: usize,
     ) -> Self {
+        if let Some((lanes, rows)) = Rows::new(shape, layout, latent, emitters) {
+            return Self {
+                lanes,
+                stages: Vec::new(),
+                channels: shape.channels,
+                outputs: 1,
+                first_phases: 0,
+                last_phases: 0,
+                groups: groups(shape, emitters),
+                guard: 0,
+                rows: Some(rows),
+            };
+        }
         let first_phases = if shape.upsampling == Upsampling::None { FLAT_TILE } else { 1 };
         let lanes = Lanes::new(emitters, latent.0 / first_phases, latent.1 / first_phases);
         let mut phases = first_phases;
@@ -107,7 +128,6 @@ impl Plan {
             .unwrap_or(0)
             + lanes.width;
         let guard = guard.next_multiple_of(16);
-        let groups = if shape.normalisation == Normalisation::PerSample { emitters } else { 1 };
         Self {
             lanes,
             stages,
@@ -115,8 +135,9 @@ impl Plan {
             outputs: shape.outputs,
             first_phases,
             last_phases: phases,
-            groups,
+            groups: groups(shape, emitters),
             guard,
+            rows: None,
         }
     }
 
@@ -124,6 +145,15 @@ impl Plan {
     pub(super) fn group(&self, group: usize) -> std::ops::Range<usize> {
         let len = self.lanes.emitters / self.groups;
         group * len..(group + 1) * len
+    }
+
+    /// Numbers of the last activations, all emitters and channels: how much work there is.
+    pub(super) fn activations(&self) -> usize {
+        let pixels = match &self.rows {
+            Some(rows) => rows.last_stage().pixels(),
+            None => self.last_phases.pow(2),
+        };
+        self.lanes.total() * pixels * self.channels
     }
 
     /// Numbers one chunk needs to work in.
@@ -204,6 +234,8 @@ pub struct Workspace {
     pub(super) slf_at: Vec<f32>,
     /// Used where a latent has several outputs.
     pub(super) outputs: Outputs,
+    /// Used where the decoder is worked on row by row.
+    pub(super) rows: Option<RowSpace>,
 }
 
 impl Workspace {
@@ -222,7 +254,7 @@ impl Workspace {
         let weights = most(&|s| s.size.weights());
         let packed = most(&|s| s.size.weights().max(winograd::weights(&s.size)));
         let per_lane = || Buffer::new(plan.lanes.total() * channels * PER_LANE, 0);
-        let blocks = plan.stages.len();
+        let blocks = plan.stages.len() + plan.rows.as_ref().map_or(0, |rows| rows.stages.len());
         Self {
             latent: images(1, plan.first_phases),
             inputs: plan.stages.iter().map(|s| images(s.size.inputs, s.size.outer)).collect(),
@@ -246,6 +278,7 @@ impl Workspace {
             gathered_gradient: Buffer::new(0, 0),
             slf_at: Vec::new(),
             outputs: Outputs::new(plan),
+            rows: plan.rows.as_ref().map(|rows| RowSpace::new(rows, chunks, parallel)),
         }
     }
 

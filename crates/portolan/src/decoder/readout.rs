@@ -8,6 +8,7 @@ use super::chunks::each_chunk;
 use super::moments::tally_lanes;
 use super::passes::Passes;
 use super::plan::{PER_LANE, Tally, Workspace};
+use super::rows::Places;
 use super::shape::Output;
 use crate::error::InputError;
 use crate::simd::{Buffer, exp, load, splat, store};
@@ -21,6 +22,9 @@ pub struct Readout {
     /// of the logits.
     pub(super) activations: Vec<usize>,
     logits: Vec<usize>,
+    /// Where they lie if the decoder is worked on row by row; the others are then empty.
+    pub(super) places: Places,
+    len: usize,
 }
 
 impl Readout {
@@ -32,7 +36,12 @@ impl Readout {
                 rows * cols - 1
             )));
         }
-        let (plan, lanes) = (decoder.plan(), &decoder.plan().lanes);
+        let (plan, lanes, len) = (decoder.plan(), &decoder.plan().lanes, cells.len());
+        if let Some(rows) = &plan.rows {
+            let places = Places::new(rows, lanes, cells, cols);
+            let (order, activations, logits) = Default::default();
+            return Ok(Self { order, activations, logits, places, len });
+        }
         let place = |emitter: usize, index: u32| {
             let cell = cells[index as usize];
             lanes.place(plan.last_phases, emitter, cell / cols, cell % cols)
@@ -47,17 +56,17 @@ impl Readout {
                 logits.push(chunk * plan.last_len() + at);
             }
         }
-        Ok(Self { order, activations, logits })
+        Ok(Self { order, activations, logits, places: Places::default(), len })
     }
 
     /// Number of cells.
     pub fn len(&self) -> usize {
-        self.order.len()
+        self.len
     }
 
     /// Whether it reads no cell.
     pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
+        self.len == 0
     }
 }
 
@@ -83,7 +92,13 @@ pub(super) fn slope(output: Output, s: f32) -> f32 {
 
 impl Passes<'_> {
     /// Scale of channel `c` and the offset of all, for one lane, output weights included.
-    fn lane_scale(&self, params: &[f32], affine: &[f32], lane: usize, c: usize) -> (f32, f32) {
+    pub(super) fn lane_scale(
+        &self,
+        params: &[f32],
+        affine: &[f32],
+        lane: usize,
+        c: usize,
+    ) -> (f32, f32) {
         let width = self.plan.lanes.width;
         let chunk = lane / width * PER_LANE * width * self.plan.channels;
         let at = chunk + c * PER_LANE * width + lane % width;
@@ -258,7 +273,7 @@ pub(super) fn total<S: Simd>(simd: S, d: &[f32], v: &[f32], mean: f32) -> (f64, 
 
 /// to += scale * from.
 #[inline(always)]
-fn accumulate<S: Simd>(simd: S, scale: f32, from: &[f32], to: &mut [f32]) {
+pub(super) fn accumulate<S: Simd>(simd: S, scale: f32, from: &[f32], to: &mut [f32]) {
     let (n, scale) = (S::f32s::LEN, splat(simd, scale));
     for (from, to) in from.chunks_exact(n).zip(to.chunks_exact_mut(n)) {
         store::<S>(load(simd, from, 0).mul_add(scale, load(simd, to, 0)), to, 0);

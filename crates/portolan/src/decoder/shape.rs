@@ -219,6 +219,10 @@ pub(super) fn reflect(at: isize, n: usize) -> usize {
     if n == 1 {
         return 0;
     }
+    // Most are inside, where there is nothing to divide.
+    if let Some(inside) = usize::try_from(at).ok().filter(|&at| at < n) {
+        return inside;
+    }
     let period = 2 * (n - 1);
     let at = at.rem_euclid(period as isize) as usize;
     if at < n { at } else { period - at }

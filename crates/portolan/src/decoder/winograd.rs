@@ -21,6 +21,30 @@ pub(super) fn room(size: &Size) -> usize {
 /// Lanes of a pair of tiles in the widest vectors.
 const PAIR: usize = 32;
 
+/// How the images of a convolution lie in memory: rows of planes, and from a row or a channel to the
+/// next, of the input with its margin and of the result.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    pub rows: usize,
+    pub x_row: usize,
+    pub x_channel: usize,
+    pub y_row: usize,
+    pub y_channel: usize,
+}
+
+impl Cut {
+    /// All rows of a chunk.
+    pub(super) fn whole(size: &Size) -> Self {
+        Self {
+            rows: size.phases,
+            x_row: size.outer * size.width,
+            x_channel: size.outer_len(),
+            y_row: size.phases * size.width,
+            y_channel: size.inner_len(),
+        }
+    }
+}
+
 /// Whether a block's images can be cut into tiles.
 pub(super) fn applies(size: &Size) -> bool {
     size.kernel == 3 && size.phases.is_multiple_of(2)
@@ -52,6 +76,19 @@ pub(super) fn pack(size: &Size, weights: &[f32], back: bool, packed: &mut [f32])
     }
 }
 
+/// Weights from [`pack`] as it makes them with `back`.
+pub(super) fn transpose(size: &Size, packed: &[f32], back: &mut [f32]) {
+    let (inputs, outputs) = (size.inputs, size.outputs);
+    let points = packed.chunks_exact(inputs * outputs);
+    for (point, back) in points.zip(back.chunks_exact_mut(inputs * outputs)) {
+        for (co, back) in back.chunks_exact_mut(inputs).enumerate() {
+            for (ci, back) in back.iter_mut().enumerate() {
+                *back = point[ci * outputs + co];
+            }
+        }
+    }
+}
+
 /// From a plane to the next: `W` where it is known when compiling, which spares the checks of every
 /// access; 0 where it is not.
 #[inline(always)]
@@ -63,13 +100,13 @@ fn plane<const W: usize>(size: &Size) -> usize {
 #[inline(always)]
 fn read_patches<S: Simd, const NT: usize, const W: usize>(
     simd: S,
-    size: &Size,
+    (size, row): (&Size, usize),
     x: &[f32],
     at: usize,
     out: &mut [f32],
 ) {
     let (n, width) = (S::f32s::LEN, plane::<W>(size));
-    let (row, span) = (size.outer * width, (2 * NT + 1) * width + n);
+    let span = (2 * NT + 1) * width + n;
     let out = &mut out[..POINTS * NT * n];
     let x0 = &x[at..at + span];
     let x1 = &x[at + row..at + row + span];
@@ -101,13 +138,13 @@ fn read_patches<S: Simd, const NT: usize, const W: usize>(
 #[inline(always)]
 fn add_patches<S: Simd, const NT: usize, const W: usize>(
     simd: S,
-    size: &Size,
+    (size, row): (&Size, usize),
     from: &[f32],
     x: &mut [f32],
     at: usize,
 ) {
     let (n, width) = (S::f32s::LEN, plane::<W>(size));
-    let (row, span) = (size.outer * width, (2 * NT + 1) * width + n);
+    let span = (2 * NT + 1) * width + n;
     let (step, from) = (NT * n, &from[..POINTS * NT * n]);
     let zero = splat(simd, 0.0);
     let mut rows = [[zero; 6]; 4];
@@ -142,13 +179,13 @@ fn add_patches<S: Simd, const NT: usize, const W: usize>(
 #[inline(always)]
 fn write_pixels<S: Simd, const NT: usize, const W: usize>(
     simd: S,
-    size: &Size,
+    (size, row): (&Size, usize),
     from: &[f32],
     y: &mut [f32],
     at: usize,
 ) {
     let (n, width) = (S::f32s::LEN, plane::<W>(size));
-    let (row, span) = (size.phases * width, (2 * NT - 1) * width + n);
+    let span = (2 * NT - 1) * width + n;
     let (step, from) = (NT * n, &from[..POINTS * NT * n]);
     let (upper, lower) = y[at..at + row + span].split_at_mut(row);
     let (upper, lower) = (&mut upper[..span], &mut lower[..span]);
@@ -173,13 +210,13 @@ fn write_pixels<S: Simd, const NT: usize, const W: usize>(
 #[inline(always)]
 fn read_pixels<S: Simd, const NT: usize, const W: usize>(
     simd: S,
-    size: &Size,
+    (size, row): (&Size, usize),
     y: &[f32],
     at: usize,
     out: &mut [f32],
 ) {
     let (n, width) = (S::f32s::LEN, plane::<W>(size));
-    let (row, span) = (size.phases * width, (2 * NT - 1) * width + n);
+    let span = (2 * NT - 1) * width + n;
     let (step, out) = (NT * n, &mut out[..POINTS * NT * n]);
     let (upper, lower) = (&y[at..at + span], &y[at + row..at + row + span]);
     let zero = splat(simd, 0.0);
@@ -264,7 +301,7 @@ fn multiply_all<S: Simd, const NT: usize>(
 #[inline(always)]
 fn forward_tiles<S: Simd, const NT: usize, const W: usize>(
     simd: S,
-    size: &Size,
+    (size, cut): (&Size, &Cut),
     packed: &[f32],
     room: &mut [f32],
     (row, col, lane): (usize, usize, usize),
@@ -273,24 +310,24 @@ fn forward_tiles<S: Simd, const NT: usize, const W: usize>(
 ) {
     let block = POINTS * NT * S::f32s::LEN;
     let (factors, products) = room.split_at_mut(room.len() / 2);
-    let at = (row * size.outer + col) * size.width + lane;
+    let at = row * cut.x_row + col * size.width + lane;
     for ci in 0..size.inputs {
-        let x = &x[ci * size.outer_len()..][..size.outer_len()];
-        read_patches::<S, NT, W>(simd, size, x, at, &mut factors[ci * block..]);
+        let (x, out) = (&x[ci * cut.x_channel..], &mut factors[ci * block..]);
+        read_patches::<S, NT, W>(simd, (size, cut.x_row), x, at, out);
     }
     let channels = (size.inputs, size.outputs);
     multiply_all::<S, NT>(simd, packed, channels, factors, products);
-    let at = (row * size.phases + col) * size.width + lane;
+    let at = row * cut.y_row + col * size.width + lane;
     for co in 0..size.outputs {
-        let y = &mut y[co * size.inner_len()..][..size.inner_len()];
-        write_pixels::<S, NT, W>(simd, size, &products[co * block..], y, at);
+        let (from, y) = (&products[co * block..], &mut y[co * cut.y_channel..]);
+        write_pixels::<S, NT, W>(simd, (size, cut.y_row), from, y, at);
     }
 }
 
 #[inline(always)]
 fn backward_tiles<S: Simd, const NT: usize, const W: usize>(
     simd: S,
-    size: &Size,
+    (size, cut): (&Size, &Cut),
     packed: &[f32],
     room: &mut [f32],
     (row, col, lane): (usize, usize, usize),
@@ -299,41 +336,41 @@ fn backward_tiles<S: Simd, const NT: usize, const W: usize>(
 ) {
     let block = POINTS * NT * S::f32s::LEN;
     let (factors, products) = room.split_at_mut(room.len() / 2);
-    let at = (row * size.phases + col) * size.width + lane;
+    let at = row * cut.y_row + col * size.width + lane;
     for co in 0..size.outputs {
-        let dy = &dy[co * size.inner_len()..][..size.inner_len()];
-        read_pixels::<S, NT, W>(simd, size, dy, at, &mut factors[co * block..]);
+        let (dy, out) = (&dy[co * cut.y_channel..], &mut factors[co * block..]);
+        read_pixels::<S, NT, W>(simd, (size, cut.y_row), dy, at, out);
     }
     let channels = (size.outputs, size.inputs);
     multiply_all::<S, NT>(simd, packed, channels, factors, products);
-    let at = (row * size.outer + col) * size.width + lane;
+    let at = row * cut.x_row + col * size.width + lane;
     for ci in 0..size.inputs {
-        let dx = &mut dx[ci * size.outer_len()..][..size.outer_len()];
-        add_patches::<S, NT, W>(simd, size, &products[ci * block..], dx, at);
+        let (from, dx) = (&products[ci * block..], &mut dx[ci * cut.x_channel..]);
+        add_patches::<S, NT, W>(simd, (size, cut.x_row), from, dx, at);
     }
 }
 
-/// Calls `$tiles::<S, tiles, W>` for all tiles of a chunk, in pairs where there are two.
+/// Calls `$tiles::<S, tiles, W>` for all tiles of a cut, in pairs where there are two.
 macro_rules! each_tile {
-    ($tiles:ident, $w:literal, $simd:ident, $size:ident, $($argument:ident),*) => {
+    ($tiles:ident, $w:literal, $simd:ident, $size:ident, $cut:ident, $($argument:ident),*) => {
         for lane in (0..$size.width).step_by(S::f32s::LEN) {
-            for row in (0..$size.phases).step_by(2) {
+            for row in (0..$cut.rows).step_by(2) {
                 let mut col = 0;
                 while col + 4 <= $size.phases {
                     let at = (row, col, lane);
-                    each_tile!(@call $tiles, 2, $w, $simd, $size, at, $($argument),*);
+                    each_tile!(@call $tiles, 2, $w, $simd, $size, $cut, at, $($argument),*);
                     col += 4;
                 }
                 if col < $size.phases {
                     let at = (row, col, lane);
-                    each_tile!(@call $tiles, 1, $w, $simd, $size, at, $($argument),*);
+                    each_tile!(@call $tiles, 1, $w, $simd, $size, $cut, at, $($argument),*);
                 }
             }
         }
     };
-    (@call $tiles:ident, $n:literal, $w:literal, $simd:ident, $size:ident, $at:ident,
+    (@call $tiles:ident, $n:literal, $w:literal, $simd:ident, $size:ident, $cut:ident, $at:ident,
      $packed:ident, $room:ident, $from:ident, $to:ident) => {
-        $tiles::<S, $n, $w>($simd, $size, $packed, $room, $at, $from, $to)
+        $tiles::<S, $n, $w>($simd, ($size, $cut), $packed, $room, $at, $from, $to)
     };
 }
 
@@ -342,32 +379,33 @@ macro_rules! each_tile {
 pub(super) fn forward<S: Simd>(
     simd: S,
     size: &Size,
+    cut: &Cut,
     packed: &[f32],
     room: &mut [f32],
     x: &[f32],
     y: &mut [f32],
 ) {
     if size.width == 16 {
-        each_tile!(forward_tiles, 16, simd, size, packed, room, x, y);
+        each_tile!(forward_tiles, 16, simd, size, cut, packed, room, x, y);
     } else {
-        each_tile!(forward_tiles, 0, simd, size, packed, room, x, y);
+        each_tile!(forward_tiles, 0, simd, size, cut, packed, room, x, y);
     }
 }
 
-/// As [`super::convolve::backward_input`]; weights from [`pack`] with `back`.
+/// As [`super::convolve::backward_input`], but added to `dx`; weights from [`pack`] with `back`.
 #[inline(always)]
 pub(super) fn backward_input<S: Simd>(
     simd: S,
     size: &Size,
+    cut: &Cut,
     packed: &[f32],
     room: &mut [f32],
     dy: &[f32],
     dx: &mut [f32],
 ) {
-    dx.fill(0.0);
     if size.width == 16 {
-        each_tile!(backward_tiles, 16, simd, size, packed, room, dy, dx);
+        each_tile!(backward_tiles, 16, simd, size, cut, packed, room, dy, dx);
     } else {
-        each_tile!(backward_tiles, 0, simd, size, packed, room, dy, dx);
+        each_tile!(backward_tiles, 0, simd, size, cut, packed, room, dy, dx);
     }
 }

@@ -34,6 +34,12 @@ pub(crate) fn splat<S: Simd>(simd: S, value: f32) -> S::f32s {
     S::f32s::splat(simd, value)
 }
 
+/// The sum of a vector's numbers.
+#[inline(always)]
+pub(crate) fn reduce<S: Simd>(_: S, value: S::f32s) -> f32 {
+    value.reduce_sum()
+}
+
 /// Copies whole vectors; fewer numbers than fill one at the end are left out.
 #[inline(always)]
 pub(crate) fn copy<S: Simd>(simd: S, from: &[f32], to: &mut [f32]) {
@@ -61,28 +67,50 @@ pub(crate) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     p * ((power + 127) << 23).bitcast::<S::f32s>()
 }
 
+/// [`ln`] of every number of a vector.
+#[inline(always)]
+pub(crate) fn ln_each<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let bits: S::i32s = x.bitcast();
+    let exponent = (bits - HALF_ROOT) >> 23;
+    let e: S::f32s = exponent.to_float();
+    let m = (bits - (exponent << 23)).bitcast::<S::f32s>() - splat(simd, 1.0);
+    let mut p = splat(simd, LN[0]);
+    for c in &LN[1..] {
+        p = p.mul_add(m, splat(simd, *c));
+    }
+    let square = m * m;
+    let tail = (p * m).mul_sub(square, square * 0.5);
+    // ln 2 in two parts, so that the large one is exact.
+    e.mul_add(splat(simd, 0.693_359_4), e.mul_add(splat(simd, -2.121_944_4e-4), tail) + m)
+}
+
+/// Bits of sqrt(1/2): the mantissa is split there so that the polynomial is centred on 1.
+const HALF_ROOT: i32 = 0x3f35_04f3;
+
+/// The logarithm's polynomial, highest power first.
+const LN: [f32; 9] = [
+    7.037_683_6e-2,
+    -1.151_461e-1,
+    1.167_699_9e-1,
+    -1.242_014_1e-1,
+    1.424_932_3e-1,
+    -1.666_805_8e-1,
+    2.000_071_5e-1,
+    -2.499_999_4e-1,
+    3.333_333e-1,
+];
+
 /// Natural logarithm of a positive normal number to about 1e-7, in operations that vectorise: the
 /// exponent taken off, a minimax polynomial for the mantissa in [sqrt(1/2), sqrt(2)) (coefficients
 /// of the Cephes library's single-precision logarithm).
 #[inline(always)]
 pub(crate) fn ln(x: f32) -> f32 {
-    // Bits of sqrt(1/2): the mantissa is split there so that the polynomial is centred on 1.
-    const HALF_ROOT: i32 = 0x3f35_04f3;
     let bits = x.to_bits() as i32;
     let exponent = (bits - HALF_ROOT) >> 23;
     let mantissa = f32::from_bits((bits - (exponent << 23)) as u32);
     let (e, m) = (exponent as f32, mantissa - 1.0);
-    let mut p = 7.037_683_6e-2f32;
-    for c in [
-        -1.151_461e-1f32,
-        1.167_699_9e-1,
-        -1.242_014_1e-1,
-        1.424_932_3e-1,
-        -1.666_805_8e-1,
-        2.000_071_5e-1,
-        -2.499_999_4e-1,
-        3.333_333e-1,
-    ] {
+    let mut p = LN[0];
+    for c in &LN[1..] {
         p = p * m + c;
     }
     let square = m * m;
@@ -103,6 +131,8 @@ mod tests {
         while x < 1e30 {
             let (got, want) = (f64::from(ln(x)), f64::from(x).ln());
             assert!((got - want).abs() < 2e-7 * want.abs().max(1.0), "{x}: {got} {want}");
+            let each = dispatch!(Level::new(), simd => ln_each(simd, splat(simd, x))[0]);
+            assert!((f64::from(each) - want).abs() < 2e-7 * want.abs().max(1.0), "{x}: {each}");
             x *= 1.37;
         }
         assert_eq!(ln(1.0), 0.0);

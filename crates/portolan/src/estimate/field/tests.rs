@@ -3,7 +3,7 @@
 use ndarray::{Array2, Array3};
 
 use super::linearised::Reported;
-use super::{Field, NOISE_SHARES};
+use super::{Field, NOISE_SHARES, START_ROUNDS};
 use crate::error::EstimateError;
 use crate::estimate::{Context, Emitters, Method, build, method};
 use crate::fixture::{self, Estimate};
@@ -385,4 +385,33 @@ fn a_reading_left_out_is_missed_as_by_a_fit_without_it() {
     }
     let mean = |all: &[f64]| all.iter().map(|v| v.min(1.0)).sum::<f64>() / all.len() as f64;
     assert!(mean(&off) < 0.5 * mean(&optimism), "{} {}", mean(&off), mean(&optimism));
+}
+
+#[test]
+fn of_several_starts_the_likeliest_goes_on() {
+    let truth = map(32, 24, 3, 4);
+    let halves =
+        Sensing { snr_db: Some(30.0), cover: 0.5, ..Sensing::exact(SensorLayout::Count(80), 5) };
+    let readings = sense(&truth, &halves).unwrap();
+    let context = Context { emitters: Emitters::Count(3), ..Context::default() };
+    let (targets, quiet) = (Reported::new(&readings), Progress::silent());
+    let field = Field::default();
+    let evidence = NOISE_SHARES.map(|share| {
+        let mut fit = field.begin(&readings, &targets, 3, &context, share).unwrap();
+        fit.iterate(START_ROUNDS, &quiet).unwrap();
+        fit.log_evidence().unwrap()
+    });
+    let most = evidence.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mut taken = field.started(&readings, &targets, 3, &context, &quiet).unwrap();
+    assert!((taken.log_evidence().unwrap() - most).abs() < 1e-6 * most.abs(), "{evidence:?}");
+    assert!(evidence.iter().any(|e| *e < most - 1.0), "starts do not differ: {evidence:?}");
+    // Two emitters swapped in half of the bands, and at the sensors that read that half alone.
+    for band in 12..24 {
+        taken.psd.swap([0, band], [1, band]);
+    }
+    let power = readings.power();
+    for n in (0..80).filter(|n| (0..12).all(|band| power[[*n, band]].is_nan())) {
+        taken.logs.swap([n, 0], [n, 1]);
+    }
+    assert!(taken.log_evidence().unwrap() < most - 10.0);
 }

@@ -25,12 +25,14 @@ def test_simulated_maps_and_their_files_are_those_of_the_command(tmp_path: Path,
     assert np.array_equal(ours["power_db"], theirs["power_db"])
     assert np.array_equal(ours["emitter_x"], theirs["emitter_x"]) and theirs.attrs["offset"] > 0
 
-    sensing: dict[str, Any] = {"count": 60, "snr_db": 20.0, "seed": 3}
+    sensing: dict[str, Any] = {"count": 60, "snr_db": 20.0, "cover": 0.5, "seed": 3}
     readings = portolan.sense(ours, **sensing)
-    command("sense", tmp_path / "map.npz", "--count", 60, "--snr-db", 20, "--seed", 3, "-o", tmp_path / "readings.npz")
+    words = ["--count", 60, "--snr-db", 20, "--cover", 0.5, "--seed", 3]
+    command("sense", tmp_path / "map.npz", *words, "-o", tmp_path / "readings.npz")
     again = portolan.Readings.read(tmp_path / "readings.npz")
     assert np.array_equal(readings.places, again.places)
-    assert np.allclose(readings.values, again.values, atol=1e-9)
+    assert np.allclose(readings.values, again.values, atol=1e-9, equal_nan=True)
+    assert np.isnan(readings.values).mean() == 0.5
 
     drawn = portolan.fit(readings, "kriging").map(grid=(20, 30, 1.0, 0.0, 0.0))
     portolan.write_map(drawn, tmp_path / "estimate.npz")
@@ -119,6 +121,7 @@ def test_advice_lies_where_nobody_measured() -> None:
         (lambda: portolan.simulate((8, 8), psd="square"), "gaussian"),
         (lambda: portolan.sense(portolan.simulate((8, 8), bands=2), cells=[(8, 0)]), "off the 8 x 8"),
         (lambda: portolan.sense(portolan.simulate((8, 8), bands=2), count=4, lattice=2), "one of"),
+        (lambda: portolan.sense(portolan.simulate((8, 8), bands=2), count=4, cover=0.0), "more than 0"),
         (lambda: portolan.score(1, 2), "xarray.Dataset"),
         (lambda: portolan.study(["kriging"], maps=0), "maps=0"),
     ],

@@ -215,7 +215,7 @@ def test_readings_near_a_place_are_compared_at_their_sensors(page: Page, demo: S
     page.locator("#item").select_option("2")
     page.wait_for_function("() => window.portolan.item.id === 2")
     asked(page, 30.4, 20.6)
-    expect(page.locator("#here-told th", has_text="read − map at the sensor")).to_be_visible()
+    expect(page.locator("#here-told th", has_text="read − map there")).to_be_visible()
     sensor = int(page.locator("#here-told tbody tr td").first.inner_text())
     told = page.evaluate("(n) => fetch(`/api/items/2/sensor?n=${n}`).then((a) => a.json())", sensor)
     band = page.evaluate("() => window.portolan.band")
@@ -292,3 +292,8 @@ def test_the_best_server_has_a_legend_of_bands(page: Page, demo: Server) -> None
     expect(rows.first).to_contain_text("%")
     assert 1 < rows.count() <= 9
     expect(rows.first).to_contain_text("band ")
+    # Neighbouring bands can be told apart.
+    seen = rows.evaluate_all("(all) => all.filter((row) => row.firstChild.style).map((row) => [Number(row.textContent.match(/\\d+/)[0]), row.firstChild.style.background.match(/\\d+/g).map(Number)])")
+    colours = dict((band, colour) for band, colour in seen)
+    beside = [(colours[band], colours[band + 1]) for band in colours if band + 1 in colours]
+    assert beside and all(sum(abs(a - b) for a, b in zip(one, two, strict=True)) > 60 for one, two in beside), colours

@@ -105,7 +105,7 @@ export class Here {
     if (near.length) {
       parts.push(make("h2", {}, "Readings near it"));
       const less = (read, map) => (read === null || read === undefined || map === null || map === undefined ? null : read - map);
-      parts.push(table(["Sensor", "#away, m", `#read, ${item.unit}`, ...(maps[0].level ? ["#read − map at the sensor, dB"] : [])], near.map((n) => {
+      parts.push(table(["Sensor", "#away, m", `#read, ${item.unit}`, ...(maps[0].level ? ["#read − map there"] : [])], near.map((n) => {
         const cells = [String(n.sensor), metres(n.distance_m, span), number(n.level[band])];
         return maps[0].level ? [...cells, number(less(n.level[band], n.map?.[band]))] : cells;
       }), "Readings near this place"));

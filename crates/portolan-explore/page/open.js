@@ -18,9 +18,9 @@ const NAMES = {
 
 /** A message of the reader, about fields of this page instead of the command's options. */
 export function aboutFields(message) {
-  let text = message;
+  let text = message.replace(/pass (?=--)/g, "choose ").replace(/leave out (?=--)/g, "leave empty: ");
   for (const [option, field] of Object.entries(NAMES)) text = text.replaceAll(option, field);
-  return text.replaceAll("pass ", "choose ").replaceAll("leave out ", "leave empty: ");
+  return text;
 }
 
 export class Open {
@@ -34,7 +34,7 @@ export class Open {
   async take(file) {
     const { app } = this;
     if (/^image\//.test(file.type) && !/\.npz$/i.test(file.name)) return app.plan(file);
-    if (file.size > 64 * 2 ** 20) return app.toast(`${file.name} is larger than 64 MB: start the explorer with it, portolan explore ${file.name}`);
+    if (file.size > 64 * 2 ** 20) return app.toast(`${file.name} is larger than 64 MB: start portolan explore with it`);
     try {
       this.upload = await api.upload(file);
       this.levelIsBand = false;

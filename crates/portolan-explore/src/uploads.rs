@@ -114,7 +114,7 @@ const LOUDEST_DBM: f64 = 50.0;
 /// Says so where levels are too high to be levels.
 fn too_loud(summary: &FileSummary) -> Option<String> {
     let most = 10.0 * summary.range?.1.log10();
-    let is = summary.unit.as_deref() == Some("dbm") && most > LOUDEST_DBM;
+    let is = summary.unit == Some("dbm") && most > LOUDEST_DBM;
     is.then(|| {
         format!("the highest level is {most:.0} dBm, which nothing reads: does it mean not heard?")
     })

@@ -2,12 +2,16 @@
 
 import * as api from "./api.js";
 import { number, strip, timeline } from "./chart.js";
-import { bandColour, bandShades, css, cssOf, setPalettes, shades } from "./colour.js";
-import { Here, make, metres, occupied, within } from "./here.js";
+import { Check } from "./check.js";
+import { bandShades, setPalettes, shades } from "./colour.js";
+import { Here, make } from "./here.js";
+import { bands, legend } from "./legend.js";
 import * as link from "./link.js";
 import * as marks from "./marks.js";
+import { Open } from "./open.js";
 import { Take } from "./take.js";
 import { Tiles, layerKey } from "./tiles.js";
+import { Under } from "./under.js";
 import { Camera, MapView } from "./view.js";
 import { Work } from "./work.js";
 
@@ -29,7 +33,10 @@ class App {
     });
     this.views = [];
     this.here = new Here(this);
+    this.under = new Under(this);
     this.work = new Work(this);
+    this.check = new Check(this);
+    this.open = new Open(this);
     this.take = new Take(this);
   }
 
@@ -40,19 +47,35 @@ class App {
     setPalettes(palettes);
     this.instance = state.instance;
     this.work.setMethods(methods);
+    this.check.setMethods(methods);
     this.said(said);
     this.wire();
     this.setItems(state.items);
-    const job = state.jobs.find((j) => j.state === "running");
-    const wish = link.resolve(said.item, state.items);
+    const wish = link.resolve(said.item, state.items).item, other = link.resolve(said.other, state.items).item;
     const usual = state.items.findLast((i) => i.kind !== "readings") ?? state.items[0];
-    await this.show((wish.item ?? usual)?.id, said);
-    const other = link.resolve(said.other, state.items).item;
+    await this.show((wish ?? usual)?.id, said);
     if (other) await this.compare(other.id);
     if (said.at) this.ask(said.at);
-    if (job) this.work.follow(job.id, byId("fit-told")).catch(() => {});
-    else if (!wish.item && wish.fit) this.work.run(wish.fit, byId("fit-told"));
+    const missing = [[wish, said.item, (id) => this.show(id)], [other, said.other, (id) => this.compare(id)]].filter(([found]) => !found);
+    this.remake(missing, state.jobs.filter((job) => job.state === "running"));
     document.documentElement.dataset.ready = "true";
+  }
+
+  /** Follows what runs, then makes the fits again that a link names and the server does not have. */
+  async remake(missing, running) {
+    await Promise.allSettled(running.map((job) => this.work.follow(job)));
+    for (const [, name, use] of missing) {
+      const { item, fit } = link.resolve(name, this.items);
+      // Who has chosen something else meanwhile is not called back.
+      if (this.chosen) return;
+      if (item) await use(item.id);
+      else if (fit) await this.work.run(fit, this.work.part(), use);
+    }
+  }
+
+  /** What an item is called, by its number. */
+  label(id) {
+    return this.labels?.get(id) ?? this.items.find((item) => item.id === id)?.name ?? "";
   }
 
   /** Takes over what a link says. */
@@ -83,10 +106,8 @@ class App {
 
   setItems(items) {
     this.items = items;
-    const named = (item) => {
-      const from = item.source.fit ? items.find((i) => i.id === item.source.fit.readings)?.name : null;
-      return from ? `${item.name} on ${from}` : item.kind === "readings" ? `${item.name} (readings)` : item.name;
-    };
+    this.labels = link.labels(items);
+    const named = (item) => (item.kind === "readings" ? `${this.label(item.id)} (readings)` : this.label(item.id));
     byId("item").replaceChildren(...items.map((item) => make("option", { value: item.id }, named(item))));
     if (!items.length) byId("item").append(make("option", { value: "" }, "nothing yet: open a file"));
     const others = items.filter((item) => item.kind !== "readings");
@@ -110,15 +131,19 @@ class App {
     if (this.other && (this.other.id === item.id || this.other.bands !== item.bands)) this.other = null;
     byId("item").value = item.id;
     byId("other").value = this.other?.id ?? "";
-    this.band = Math.min(said.band ?? (before ? this.band : loudest(item)), item.bands - 1);
-    if (said.level === null || (!before && said.level === undefined)) this.level = Math.round((item.limits_all[0] + item.limits_all[1]) / 2);
+    const band = said.band ?? (before ? this.band : -1);
+    this.band = band >= 0 && band < item.bands ? band : loudest(item);
+    const [low, high] = item.limits_all;
+    if (!Number.isFinite(said.level) && (!before || this.level < low || this.level > high)) this.level = Math.round((low + high) / 2);
     byId("level").value = this.level;
     byId("level-unit").textContent = item.unit;
     this.emitter = null;
     this.errors = null;
-    const [band] = [byId("band")];
-    band.max = item.bands - 1;
-    band.value = this.band;
+    byId("band").max = item.bands - 1;
+    byId("band").value = this.band;
+    byId("take-level").value = this.level;
+    this.work.shown();
+    this.check.shown();
     for (const input of document.querySelectorAll("[name=layer]")) input.disabled = item.kind === "readings" || (["spread", "above"].includes(input.value) && !item.spread);
     if (document.querySelector("[name=layer]:checked").disabled && item.kind !== "readings") document.querySelector("[name=layer][value=power]").click();
     this.layout();
@@ -137,7 +162,7 @@ class App {
     if (!id) this.other = null;
     else {
       const other = await api.get(`/api/items/${id}`);
-      if (other.bands !== this.item.bands) return this.toast(`${other.name} has ${other.bands} bands, ${this.item.name} has ${this.item.bands}`);
+      if (other.bands !== this.item.bands) return this.toast(`${this.label(other.id)} has ${other.bands} bands, ${this.label(this.item.id)} has ${this.item.bands}`);
       this.other = other;
     }
     byId("other").value = this.other?.id ?? "";
@@ -156,14 +181,16 @@ class App {
       const whole = this.views.length && this.showsAll();
       for (const view of this.views) view.remove();
       this.views = wanted.map((_, i) => this.newView(i));
+      // The first was measured before the second took its half.
+      for (const view of this.views) view.resize();
       if (whole) this.fitAll();
     }
     this.views.forEach((view, i) => {
-      const name = split ? wanted[i].name : other ? `${item.name} less ${other.name}` : "";
+      const name = split ? this.label(wanted[i].id) : other ? `${this.label(item.id)} less ${this.label(other.id)}` : "";
       const tag = view.element.querySelector(".name");
       tag.textContent = name;
       tag.hidden = !name;
-      view.element.setAttribute("aria-label", item ? `Map of ${name || item.name}. Arrow keys move, plus and minus zoom, Enter asks at the middle, brackets change the band.` : "Nothing to show yet");
+      view.element.setAttribute("aria-label", item ? `Map of ${name || this.label(item.id)}. Arrow keys move, plus and minus zoom, Enter asks at the middle, brackets change the band.` : "Nothing to show yet");
     });
   }
 
@@ -171,14 +198,15 @@ class App {
     const element = make("div", { class: "view", role: "application", tabindex: "0" }, make("span", { class: "name" }));
     byId("views").append(element);
     const acts = {
-      hover: (view, place, pixel) => this.hover(view, place, pixel),
-      asked: (view, place, pixel) => this.asked(view, place, pixel),
+      hover: (view, place, pixel) => this.under.hover(view, place, pixel),
+      asked: (view, place, pixel, reach) => this.asked(view, place, pixel, reach),
       rested: () => this.rested(),
       fit: () => this.fitAll(),
       band: (step) => this.setBand(this.band + step),
       drawn: (view) => {
         this.drawn?.(view);
         this.drafts();
+        if (this.layer === "best") this.bandsSoon();
       },
       resized: () => this.item && this.later(),
     };
@@ -193,6 +221,14 @@ class App {
     clearTimeout(this.drafted);
     if (any) this.drafted = setTimeout(() => (byId("draft").hidden = false), 400);
     else byId("draft").hidden = true;
+  }
+
+  /** The legend lists the bands that are seen, as soon as they are. */
+  bandsSoon() {
+    this.listing ??= setTimeout(() => {
+      this.listing = null;
+      if (this.item && this.layer === "best") bands(this);
+    }, 300);
   }
 
   /** What a view draws. */
@@ -256,10 +292,12 @@ class App {
     const [low, high] = this.ends();
     if (places && this.shows.sensors) {
       const levels = this.layer === "power" && !this.mode_difference() ? this.levels.get(`${map.readings} ${this.band}`) : null;
-      marks.sensors(context, view, { places, levels, until: this.until, low, high, palette: this.palette, errors: this.errors?.errors ?? null, worst: this.errors?.worst });
+      // Errors belong to the readings that were validated.
+      const errors = this.errors?.readings === map.readings ? this.errors : null;
+      marks.sensors(context, view, { places, levels, until: this.until, low, high, palette: this.palette, errors: errors?.errors ?? null, worst: errors?.worst });
     }
     if (this.shows.emitters && map?.emitters) marks.emitters(context, view, map.emitters.map((e) => (this.inBand(e, map) ? e : { ...e, noise: true })), this.emitter);
-    if (this.shows.advice && this.advice.length) marks.advice(context, view, this.advice);
+    if (this.shows.advice && this.advice.length && map === this.item) marks.advice(context, view, this.advice);
   }
 
   mode_difference() {
@@ -408,19 +446,20 @@ class App {
     return plain ? `band ${band}` : item.labels[band].replace(/MHz$/, " MHz");
   }
 
-  /** Someone clicked, or pressed Enter. */
-  asked(view, place, pixel) {
-    const map = this.views.indexOf(view) === 1 ? this.other : this.item;
+  /** Someone clicked, tapped, or pressed Enter. */
+  asked(view, place, pixel, reach) {
+    const map = this.under.map(view);
     if (!map) return;
     const places = this.places.get(map.readings ?? map.id);
-    const n = places && this.shows.sensors && pixel ? marks.nearestSensor(view, places, pixel, this.until) : -1;
-    this.ask(n >= 0 && places.x_m.length <= 3000 ? { x: places.x_m[n], y: places.y_m[n] } : place);
+    const n = places && this.shows.sensors ? marks.nearestSensor(view, places, pixel, this.until, 10) : -1;
+    const at = n >= 0 && places.x_m.length <= 3000 ? { x: places.x_m[n], y: places.y_m[n] } : place;
+    this.ask(at, this.under.find(view, pixel, reach));
     this.tab("here");
   }
 
-  ask(place) {
+  ask(place, mark = null) {
     this.at = place;
-    this.here.ask(place).then(() => {
+    this.here.ask(place, mark).then(() => {
       const told = this.here.told?.maps[0];
       if (told?.level) byId("said").textContent = `${number(told.level[this.band])} ${this.item.unit}`;
       this.bandStrip();
@@ -435,83 +474,6 @@ class App {
     this.here.clear();
   }
 
-  /** What is under the pointer. */
-  hover(view, place, pixel) {
-    const tip = byId("tip");
-    this.hovered = place ? [view, place, pixel] : null;
-    this.pointer = place && this.views.length > 1 ? { view, place } : null;
-    if (this.views.length > 1) this.redraw();
-    if (!place || !this.item) return void (tip.hidden = true);
-    const map = this.views.indexOf(view) === 1 ? this.other : this.item;
-    const places = this.places.get(map.readings ?? map.id);
-    const n = places && this.shows.sensors ? marks.nearestSensor(view, places, pixel, this.until) : -1;
-    const emitter = (map.emitters ?? []).findIndex((e) => {
-      const [x, y] = view.pixel(e.x_m, e.y_m);
-      return !e.noise && Math.hypot(x - pixel[0], y - pixel[1]) < 11;
-    });
-    const advised = this.shows.advice ? this.advice.find((a) => {
-      const [x, y] = view.pixel(a.x_m, a.y_m);
-      return Math.abs(x - pixel[0]) < 9 && pixel[1] < y + 2 && pixel[1] > y - 26;
-    }) : null;
-    const lines = [];
-    if (advised) lines.push(`Measure here: place ${advised.rank}`, `removes ${number(advised.reduction_percent, 2)} % of the variance`, `x ${number(advised.x_m)} m, y ${number(advised.y_m)} m`);
-    else if (this.shows.emitters && emitter >= 0) lines.push(...this.emitterLines(map, emitter));
-    else if (n >= 0) lines.push(...this.sensorLines(map, n));
-    else {
-      const value = view.value(place);
-      if (value === null) return void (tip.hidden = true);
-      lines.push(this.valueText(value, map), `x ${metres(place.x, map.area[2] - map.area[0])} m, y ${metres(place.y, map.area[2] - map.area[0])} m`);
-      if (this.views.length > 1) {
-        const over = this.views[1 - this.views.indexOf(view)], there = over.value(place);
-        const name = (map === this.item ? this.other : this.item).name;
-        if (there !== null) lines.splice(1, 0, `${name}: ${this.valueText(there, map)}`);
-      }
-    }
-    tip.replaceChildren(make("strong", {}, lines[0]), ...lines.slice(1).flatMap((line) => [make("span", {}, line), make("br")]));
-    tip.hidden = false;
-    const stage = byId("stage").getBoundingClientRect(), box = view.element.getBoundingClientRect();
-    const left = box.left - stage.left + pixel[0] + 16, top = box.top - stage.top + pixel[1] + 16;
-    tip.style.left = `${Math.min(left, stage.width - tip.offsetWidth - 8)}px`;
-    tip.style.top = `${Math.min(top, stage.height - tip.offsetHeight - 8)}px`;
-  }
-
-  valueText(value, map) {
-    if (this.mode_difference()) return `${number(value)} ${this.layer === "above" ? "%" : "dB"} apart`;
-    if (this.layer === "best") return this.bandName(value);
-    if (this.layer === "above") return `${number(value, 0)} % above ${number(this.level, 0)} ${map.unit}`;
-    return this.layer === "spread" ? `± ${number(value)} dB` : `${number(value)} ${map.unit}`;
-  }
-
-  emitterLines(map, i) {
-    const e = map.emitters[i];
-    const lines = [`Emitter ${i + 1}`, `x ${within(e.x_m, e.x_se_m, 1)} m, y ${within(e.y_m, e.y_se_m, 1)} m`];
-    if (e.exponent !== null) lines.push(`exponent ${within(e.exponent, e.exponent_se, 2)}`);
-    if (e.occupied) lines.push(`occupies ${occupied(e, this)}`);
-    return lines;
-  }
-
-  /** A sensor: what it read, what the map says, what the others say. Asked once. */
-  sensorLines(map, n) {
-    const key = `${map.id} ${n}`, { band } = this;
-    if (this.sensor?.key !== key) {
-      this.sensor = { key, told: null };
-      api.get(`/api/items/${map.id}/sensor?n=${n}`).then((told) => {
-        if (this.sensor.key !== key) return;
-        this.sensor.told = told;
-        if (this.hovered) this.hover(...this.hovered);
-      }).catch(() => {});
-    }
-    const told = this.sensor.told, unit = map.unit, lines = [`Sensor ${n}`];
-    if (!told) return [...lines, "…"];
-    const read = told.read?.[band], says = told.level?.[band], held = told.held_out?.[band];
-    if (told.read) lines.push(`read ${read === null ? "nothing" : `${number(read)} ${unit}`}`);
-    if (told.level) lines.push(`the map says ${number(says)} ${unit}`);
-    if (held !== null && held !== undefined && read !== null) lines.push(`the others say ${number(held)} ${unit}: ${number(held - read)} dB off`);
-    if (this.errors) lines.push(`validated: ${number(this.errors.errors[n])} dB off`);
-    if (told.time_s) lines.push(new Date(1000 * told.time_s).toLocaleString());
-    return lines;
-  }
-
   chooseEmitter(i) {
     this.emitter = i;
     const e = this.item.emitters[i];
@@ -523,32 +485,18 @@ class App {
     this.changed();
   }
 
-  showErrors(row) {
-    if (!row?.errors) this.errors = null;
+  /** Errors of a method at the sensors of the readings that were validated. */
+  showErrors(row, readings) {
+    if (!row?.errors || readings !== this.item?.readings) this.errors = null;
     else {
       const sizes = row.errors.filter((e) => e !== null).map(Math.abs).sort((a, b) => a - b);
-      this.errors = { errors: row.errors, worst: Math.max(0.1, sizes[Math.floor(sizes.length * 0.98)] ?? 1), method: row.method };
+      this.errors = { errors: row.errors, worst: Math.max(0.1, sizes[Math.floor(sizes.length * 0.98)] ?? 1), method: row.method, readings };
     }
     this.changed();
   }
 
   legend() {
-    const { item } = this;
-    byId("legend").hidden = !item;
-    if (!item) return;
-    const less = this.mode_difference() && this.layer !== "best" && item.kind !== "readings";
-    const paint = this.errors ? { name: "error", ends: [-this.errors.worst, this.errors.worst] } : this.paint(less);
-    const names = { power: `Power, ${item.unit}`, spread: "Spread, dB", above: `Chance above ${number(this.level, 0)} ${item.unit}, %`, best: "Strongest band" };
-    byId("legend-title").textContent = this.errors ? `Error of ${this.errors.method}, dB` : less ? `Difference, ${this.layer === "above" ? "%" : "dB"}` : names[this.layer];
-    const canvas = byId("legend-bar"), context = canvas.getContext("2d");
-    for (let x = 0; x < canvas.width; x++) {
-      const share = x / (canvas.width - 1);
-      context.fillStyle = paint.steps ? cssOf(bandColour(Math.round(share * (item.bands - 1)), item.bands)) : css(paint.name, share);
-      context.fillRect(x, 0, 1, canvas.height);
-    }
-    const [low, high] = paint.ends;
-    const shown = paint.steps ? [this.bandName(0), this.bandName(item.bands - 1)] : [low, (low + high) / 2, high].map((v) => number(v, Math.abs(high - low) < 5 ? 1 : 0));
-    byId("legend-ticks").replaceChildren(...shown.map((text) => make("span", {}, text)));
+    legend(this);
   }
 
   bandStrip() {
@@ -556,8 +504,9 @@ class App {
     byId("bands").hidden = !item;
     if (!item) return;
     strip(byId("strip").querySelector("canvas"), { strip: item.strip, band, unit: item.unit, here: this.here.told?.maps[0].level });
-    const name = item.bands > 1 ? `${this.bandName(band)}${/^band/.test(this.bandName(band)) ? "" : ` (${band + 1}/${item.bands})`}` : this.bandName(band);
-    byId("band-name").textContent = /^band/.test(name) ? `${name} of ${item.bands}` : name;
+    // Bands are counted from 0, as the commands count them.
+    const name = this.bandName(band), all = `0 to ${item.bands - 1}`;
+    byId("band-name").textContent = item.bands < 2 ? name : /^band/.test(name) ? `${name} (${all})` : `${name} (band ${band}, ${all})`;
     byId("band").setAttribute("aria-valuetext", this.bandName(band));
     if (this.timed) {
       timeline(byId("timeline").querySelector("canvas"), this.timed, this.until);
@@ -637,8 +586,14 @@ class App {
 
   wire() {
     const on = (id, event, act) => byId(id).addEventListener(event, act);
-    on("item", "change", (e) => this.show(Number(e.target.value)));
-    on("other", "change", (e) => this.compare(Number(e.target.value)));
+    on("item", "change", (e) => {
+      this.chosen = true;
+      this.show(Number(e.target.value));
+    });
+    on("other", "change", (e) => {
+      this.chosen = true;
+      this.compare(Number(e.target.value));
+    });
     on("band", "input", (e) => this.setBand(Number(e.target.value)));
     on("band-less", "click", () => this.setBand(this.band - 1));
     on("band-more", "click", () => this.setBand(this.band + 1));
@@ -648,7 +603,7 @@ class App {
     on("zoom-fit", "click", () => this.fitAll());
     on("wide", "click", () => this.wide(!byId("panel").parentElement.classList.contains("wide")));
     on("open", "click", () => byId("file").click());
-    on("file", "change", (e) => e.target.files[0] && this.work.take(e.target.files[0]).finally(() => (e.target.value = "")));
+    on("file", "change", (e) => e.target.files[0] && this.open.take(e.target.files[0]).finally(() => (e.target.value = "")));
     on("plan-pick", "click", () => byId("plan-file").click());
     on("plan-file", "change", (e) => e.target.files[0] && this.plan(e.target.files[0]));
     on("plan-off", "click", () => {
@@ -772,7 +727,7 @@ class App {
       inside = 0;
       byId("drop").hidden = true;
       const [file] = event.dataTransfer.files;
-      if (file) this.work.take(file);
+      if (file) this.open.take(file);
     });
   }
 }

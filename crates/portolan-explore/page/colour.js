@@ -37,8 +37,10 @@ export function bandShades(count) {
   return made.get(name);
 }
 
+/** Many bands are scattered over the palette by the golden ratio: in order, neighbours look the same. */
 export function bandColour(band, count) {
-  return mix(palettes.viridis, count > 1 ? band / (count - 1) : 0.5);
+  const share = count > 8 ? (band * 0.618034) % 1 : count > 1 ? band / (count - 1) : 0.5;
+  return mix(palettes.viridis, share);
 }
 
 const word = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;

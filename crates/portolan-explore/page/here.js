@@ -55,8 +55,8 @@ export class Here {
     this.told = null;
   }
 
-  /** Asks about a place, in both maps where two are shown. */
-  async ask(place) {
+  /** Asks about a place, in both maps where two are shown, and about the mark that was meant. */
+  async ask(place, mark = null) {
     const { app } = this;
     if (!app.item || !place) return this.clear();
     const turn = (this.turn = {});
@@ -65,7 +65,7 @@ export class Here {
       const asked = [app.item, app.other].filter(Boolean);
       const found = await Promise.all(asked.map((item) => api.get(`/api/items/${item.id}/at${words}`)));
       if (this.turn !== turn) return;
-      this.told = { place, maps: found };
+      this.told = { place, maps: found, mark };
       this.draw();
     } catch (error) {
       if (error.status) app.toast(error.message);
@@ -82,7 +82,7 @@ export class Here {
     const box = document.getElementById("here-told");
     if (!this.told) return;
     document.getElementById("here-hint").hidden = true;
-    const { app } = this, { item, other, band } = app, { place, maps } = this.told;
+    const { app } = this, { item, other, band } = app, { place, maps, mark } = this.told;
     const span = item.area[2] - item.area[0];
     const parts = [];
     const degrees = maps[0].lat_lon ? ` (${number(maps[0].lat_lon[0], 5)}°, ${number(maps[0].lat_lon[1], 5)}°)` : "";
@@ -91,22 +91,23 @@ export class Here {
       const of = i ? other : item;
       if (!told.level) return;
       const level = told.level[band], spread = told.spread?.[band];
-      const name = maps.length > 1 ? `${of.name}: ` : "";
+      const name = maps.length > 1 ? `${app.label(of.id)}: ` : "";
       parts.push(make("p", { class: "big", "data-level": i }, `${name}${number(level)} ${of.unit}`));
       const sure = spread === undefined || spread === null ? "" :
         `: ± ${number(spread)} dB, with 90 % certainty from ${number(level - 1.645 * spread)} to ${number(level + 1.645 * spread)} ${of.unit}`;
       const heard = told.chance_heard ? `; heard with a chance of ${number(100 * told.chance_heard[band], 0)} %` : "";
       parts.push(make("p", { class: "quiet" }, `${app.bandName(band)}${sure}${heard}`));
     });
+    if (mark) parts.push(this.markBox(mark));
     const chart = make("canvas", { class: "chart", role: "img", "aria-label": "Spectrum at this place with its 90 % interval; the table below has the numbers" });
     parts.push(chart);
     const near = maps[0].near ?? [];
     if (near.length) {
       parts.push(make("h2", {}, "Readings near it"));
-      parts.push(table(["Sensor", "#away, m", `#read, ${item.unit}`, "#less the map"], near.map((n) => {
-        const here = maps[0].level?.[band];
-        const less = n.level[band] === null || here === null || here === undefined ? null : n.level[band] - here;
-        return [String(n.sensor), metres(n.distance_m, span), number(n.level[band]), number(less)];
+      const less = (read, map) => (read === null || read === undefined || map === null || map === undefined ? null : read - map);
+      parts.push(table(["Sensor", "#away, m", `#read, ${item.unit}`, ...(maps[0].level ? ["#read − map there"] : [])], near.map((n) => {
+        const cells = [String(n.sensor), metres(n.distance_m, span), number(n.level[band])];
+        return maps[0].level ? [...cells, number(less(n.level[band], n.map?.[band]))] : cells;
       }), "Readings near this place"));
     }
     if (maps[0].level) {
@@ -120,13 +121,22 @@ export class Here {
     if (shown[0].level.length) spectrum(chart, { series: shown, near: near.slice(0, 1).map((n) => n.level), band, unit: item.unit, labels: item.labels });
   }
 
+  /** The lines of a sensor or an emitter: with a finger or the keyboard there is no tip. */
+  markBox(mark) {
+    const box = make("div", { class: "mark" });
+    this.app.under.lines(mark).then(([title, ...lines]) => {
+      box.replaceChildren(make("h2", {}, title), ...lines.map((line) => make("div", {}, line)));
+    }).catch(() => {});
+    return box;
+  }
+
   /** What is shown: where it comes from, what was fitted, the emitters. */
   about() {
     const { app } = this, { item } = app;
     const box = document.getElementById("about");
     if (!item) return box.replaceChildren();
     const kinds = { readings: "Readings", model: "Model", map: "Map" };
-    const parts = [make("h2", {}, `${kinds[item.kind]}: ${item.name}`)];
+    const parts = [make("h2", {}, `${kinds[item.kind]}: ${app.label(item.id)}`)];
     const size = [item.sensors !== null ? `${item.sensors} sensors` : null, `${item.bands} band${item.bands > 1 ? "s" : ""}`,
       `${metres(item.area[2] - item.area[0], 1e3)} × ${metres(item.area[3] - item.area[1], 1e3)} m`, item.crs].filter(Boolean);
     parts.push(make("p", { class: "quiet" }, size.join(", ")));
@@ -134,7 +144,7 @@ export class Here {
     const emitters = (item.emitters ?? []).map((e, i) => ({ ...e, i })).filter((e) => !e.noise);
     if (emitters.length) {
       parts.push(make("h2", {}, "Emitters"));
-      parts.push(table(["", "place, m", "#exponent", "#power", "occupies"], emitters.slice(0, 60).map((e) => ({
+      parts.push(table(["No.", "place, m", "#exponent", "#power", "occupies"], emitters.slice(0, 60).map((e) => ({
         attributes: { class: app.emitter === e.i ? "go on" : "go", onclick: () => app.chooseEmitter(e.i) },
         cells: [make("button", { type: "button", "aria-label": `Show emitter ${e.i + 1}` }, String(e.i + 1)),
           make("span", { class: "lines" }, `x ${within(e.x_m, e.x_se_m, 1)}`, make("br"), `y ${within(e.y_m, e.y_se_m, 1)}`),
@@ -150,7 +160,7 @@ export class Here {
         parts.push(make("h2", {}, "Why this method"));
         parts.push(table(["Method", "#error, dB", "#weight"], report.candidates.map((c) => [c.method, number(c.rmse_db, 2), c.weight === null ? "" : number(c.weight, 2)]), "Candidates"));
       }
-      if (words.length) parts.push(make("details", {}, make("summary", {}, "What was fitted"), table(["", "#"], words, "Fitted parameters")));
+      if (words.length) parts.push(make("details", {}, make("summary", {}, "What was fitted"), table(["Parameter", "#value"], words, "Fitted parameters")));
     }
     box.replaceChildren(...parts);
   }

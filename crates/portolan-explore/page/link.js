@@ -17,25 +17,52 @@ export function read() {
   };
 }
 
+/** What tells files of the same name apart: as much of their paths as it takes, or a number. */
+function fileNames(items) {
+  const names = new Map(), files = items.filter((item) => !item.source.fit);
+  for (const item of files) {
+    const alike = files.filter((other) => other.name === item.name);
+    const tail = (one, depth) => (one.source.file ?? one.name).split(/[/\\]/).slice(-depth).join("/");
+    const own = [1, 2, 3, 4, 99].map((depth) => [tail(item, depth), alike.filter((other) => tail(other, depth) === tail(item, depth)).length]);
+    const alone = alike.length === 1 ? item.name : own.find(([, count]) => count === 1)?.[0];
+    const turn = alike.indexOf(item) + 1;
+    names.set(item.id, alone ?? (turn > 1 ? `${item.name} (${turn})` : item.name));
+  }
+  return names;
+}
+
+/** What every item is called in lists, each differently. */
+export function labels(items) {
+  const files = fileNames(items), found = new Map(), taken = new Map();
+  for (const item of items) {
+    const of = item.source.fit ? files.get(item.source.fit.readings) : null;
+    const name = files.get(item.id) ?? (of ? `${item.name} on ${of}` : item.name);
+    const turn = 1 + (taken.get(name) ?? 0);
+    taken.set(name, turn);
+    found.set(item.id, turn > 1 ? `${name} (${turn})` : name);
+  }
+  return found;
+}
+
 /** What names an item beyond this server's life: its file, or what was fitted to what. */
 export function nameOf(item, items) {
   if (item.source.fit) {
     const { readings, method, settings, emitters, seed } = item.source.fit;
-    const from = items.find((i) => i.id === readings);
-    return `fit:${JSON.stringify({ of: from ? from.name : readings, method, settings: Object.fromEntries(settings), emitters, seed })}`;
+    return `fit:${JSON.stringify({ of: fileNames(items).get(readings) ?? readings, method, settings: Object.fromEntries(settings), emitters, seed })}`;
   }
-  return item.name;
+  return fileNames(items).get(item.id);
 }
 
 /** The item of that name, or the fit that would make it. */
 export function resolve(name, items) {
   if (!name) return {};
-  const there = items.find((item) => nameOf(item, items) === name);
+  const there = items.find((item) => nameOf(item, items) === name) ?? items.find((item) => !item.source.fit && item.name === name);
   if (there) return { item: there };
   if (!name.startsWith("fit:")) return {};
   try {
     const { of, method, settings, emitters, seed } = JSON.parse(name.slice(4));
-    const readings = items.find((item) => item.kind === "readings" && item.name === of);
+    const names = fileNames(items);
+    const readings = items.find((item) => item.kind === "readings" && names.get(item.id) === of);
     return readings ? { fit: { kind: "fit", readings: readings.id, method, settings, emitters, seed } } : {};
   } catch {
     return {};

@@ -154,8 +154,8 @@ export function target(context, view, place, faint) {
 }
 
 /** The sensor nearest to a pixel, within reach. */
-export function nearestSensor(view, places, [px, py], until) {
-  let best = -1, least = 10 ** 2;
+export function nearestSensor(view, places, [px, py], until, reach) {
+  let best = -1, least = reach ** 2;
   for (let i = 0; i < places.x_m.length; i++) {
     if (until !== null && places.time_s && places.time_s[i] > until) continue;
     const [x, y] = view.pixel(places.x_m[i], places.y_m[i]);

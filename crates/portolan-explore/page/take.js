@@ -7,6 +7,8 @@ const byId = (id) => document.getElementById(id);
 
 const MAPS = [["npz", "NumPy (.npz)"], ["csv", "Table (.csv)"], ["mat", "MATLAB (.mat)"], ["tif", "GeoTIFF (.tif)"], ["nc", "NetCDF (.nc)"], ["zarr", "Zarr (.zarr, zipped)"], ["geojson", "Areas (.geojson)"], ["kmz", "Google Earth (.kmz)"], ["png", "Bare picture (.png and .pgw, zipped)"]];
 const READINGS = [["npz", "NumPy (.npz)"], ["csv", "Table (.csv)"], ["mat", "MATLAB (.mat)"], ["geojson", "Points (.geojson)"]];
+/** What is only for maps that know where on Earth they lie. */
+const ON_EARTH = ["kmz"];
 const PICTURES = [["png", "PNG"], ["svg", "SVG"], ["pdf", "PDF"]];
 
 const WHAT = {
@@ -48,7 +50,7 @@ export class Take {
 
   formats() {
     const what = byId("take-what").value, kept = byId("take-format").value;
-    const known = WHAT[what]?.[1] ?? [];
+    const known = (WHAT[what]?.[1] ?? []).filter(([ending]) => what !== "map" || this.app.item.crs || !ON_EARTH.includes(ending));
     byId("take-format").replaceChildren(...known.map(([ending, text]) => make("option", { value: ending }, text)));
     if (known.some(([ending]) => ending === kept)) byId("take-format").value = kept;
     byId("take-map").hidden = !["map", "coverage"].includes(what);
@@ -65,8 +67,7 @@ export class Take {
     const words = { what, format };
     if (what === "picture" || what === "spectrum") {
       if (what === "picture") words.band = app.band;
-      if (app.layer === "above") words.above = app.level;
-      if (app.item.readings && app.shows.sensors) words.sensors = "true";
+      Object.assign(words, this.look());
     }
     if (what === "map") {
       if (byId("take-bands").value === "this" || format === "png") words.bands = app.band;
@@ -83,6 +84,26 @@ export class Take {
     return words;
   }
 
+  /** How a picture looks like what is seen. */
+  look() {
+    const { app } = this, words = {};
+    if (app.layer === "above") words.above = app.level;
+    else {
+      if (app.palette !== "viridis") words.colours = app.palette;
+      if (app.limits !== "band") words.range = app.ends().join(",");
+    }
+    if (app.item.readings && app.shows.sensors) words.sensors = "true";
+    return words;
+  }
+
+  /** What is seen and no command draws, in words. */
+  undrawn() {
+    const { app } = this;
+    if (app.mode_difference()) return "No command draws the difference of two maps.";
+    if (app.other) return "No command draws two maps side by side.";
+    return { spread: "No command draws the spread.", best: "No command draws the best server." }[app.layer] ?? null;
+  }
+
   /** Keeps a table of places at the server, to be answered. */
   async upload() {
     const [file] = byId("take-table").files;
@@ -95,18 +116,34 @@ export class Take {
     }
   }
 
+  async told(words) {
+    return api.get(`/api/items/${this.app.item.id}/commands${api.query(words)}`);
+  }
+
   async lines(words) {
-    return (await api.get(`/api/items/${this.app.item.id}/commands${api.query(words)}`)).commands;
+    return (await this.told(words)).commands;
   }
 
   async commands() {
     if (!this.app.item || !byId("take-what").value) return void (byId("take-command").textContent = "");
+    const turn = (this.turn = {});
     try {
-      byId("take-command").textContent = (await this.lines(this.words())).join("\n");
-      byId("take-note").textContent = "The file holds the same bytes as the command's.";
+      const words = this.words(), told = await this.told(words);
+      // A later question may have been answered already.
+      if (this.turn !== turn) return;
+      byId("take-command").textContent = told.commands.join("\n");
+      byId("take-note").textContent = this.note(words, told);
     } catch (error) {
       if (error.status) byId("take-note").textContent = error.message;
     }
+  }
+
+  /** What to know about the file. */
+  note({ what }, { commands, same_bytes: same }) {
+    if (what === "model" && !same) return commands.length ? "The model of that file." : "No command makes this model: it came ready.";
+    const undrawn = ["picture", "spectrum"].includes(what) ? this.undrawn() : null;
+    const power = undrawn ? `${undrawn} The picture shows the ${this.app.layer === "above" ? "chance" : "power"} of ${this.app.label(this.app.item.id)}. ` : "";
+    return `${power}The file holds the same bytes as the command's.`;
   }
 
   async download() {
@@ -131,20 +168,33 @@ export class Take {
     }
   }
 
+  /** The lines for what is on the screen, or why there are none. */
+  async seen() {
+    const { app } = this, undrawn = this.undrawn();
+    if (app.item.kind === "readings") return { lines: await this.lines({ what: "readings", format: "npz" }) };
+    if (app.other) return { note: `${undrawn} Compare with no other map to see the commands of one.`, lines: [] };
+    if (undrawn) {
+      const lines = app.item.kind === "model" ? await this.lines({ what: "map", format: "npz" }) : [];
+      return { note: lines.length ? `${undrawn} These commands write the map as numbers, its spread beside it where the model has one.` : undrawn, lines };
+    }
+    const lines = await this.lines({ what: "picture", format: "png", band: app.band, ...this.look() });
+    if (app.layer === "above") {
+      const more = await this.lines({ what: "coverage", format: "json", above: app.level, bands: app.band });
+      lines.push(...more.filter((line) => !lines.includes(line)));
+    }
+    return { lines };
+  }
+
   /** The commands for what is on the screen. */
   async dialog() {
     const { app } = this;
     if (!app.item) return app.toast("Open a file first");
-    const words = app.item.kind === "readings" ? { what: "readings", format: "npz" } : { what: "picture", format: "png", band: app.band };
-    if (app.layer === "above") words.above = app.level;
-    if (app.item.readings && app.shows.sensors && words.what === "picture") words.sensors = "true";
     try {
-      let text = (await this.lines(words)).join("\n");
-      if (app.layer === "above") {
-        const file = app.item.kind === "model" ? "model.npz" : app.item.name;
-        text += `\nportolan coverage ${file} --above ${app.level}`;
-      }
-      byId("command-text").textContent = text;
+      const { note, lines } = await this.seen();
+      byId("command-note").textContent = note ?? "";
+      byId("command-note").hidden = !note;
+      byId("command-text").textContent = lines.join("\n");
+      byId("command-text").hidden = byId("command-copy").hidden = !lines.length;
       byId("command-dialog").showModal();
     } catch (error) {
       if (error.status) app.toast(error.message);

@@ -5,6 +5,8 @@ import { TILE, difference, layerKey, picture, valueIn } from "./tiles.js";
 const ZOOMS = [-16, 14];
 /** Pixels around the view that are drawn while it is dragged. */
 const MARGIN = 160;
+/** Pixels within which a finger, or the keyboard, means a mark. */
+const REACH = 24;
 
 /** Where we look: the middle in metres, and the zoom (pixels of the page per metre, as a power of two). */
 export class Camera {
@@ -292,7 +294,7 @@ export class MapView {
     const up = (event) => {
       const held = this.pointers.get(event.pointerId);
       this.pointers.delete(event.pointerId);
-      if (held && !this.dragged && event.type === "pointerup") this.acts.asked?.(this, this.place(...at(event)), at(event));
+      if (held && !this.dragged && event.type === "pointerup") this.acts.asked?.(this, this.place(...at(event)), at(event), event.pointerType === "mouse" ? 10 : REACH);
     };
     element.addEventListener("pointerup", up);
     element.addEventListener("pointercancel", up);
@@ -325,8 +327,8 @@ export class MapView {
       "=": () => camera.zoomAt(camera.zoom + 0.5, middle),
       "-": () => camera.zoomAt(camera.zoom - 0.5, middle),
       "0": () => this.acts.fit?.(),
-      Enter: () => this.acts.asked?.(this, middle, [this.width / 2, this.height / 2]),
-      " ": () => this.acts.asked?.(this, middle, [this.width / 2, this.height / 2]),
+      Enter: () => this.acts.asked?.(this, middle, [this.width / 2, this.height / 2], REACH),
+      " ": () => this.acts.asked?.(this, middle, [this.width / 2, this.height / 2], REACH),
       "[": () => this.acts.band?.(-1),
       "]": () => this.acts.band?.(1),
     };

@@ -8,13 +8,18 @@ use crate::answer::Refusal;
 use crate::export::{What, Wish, wish_words};
 use crate::library::{FitCall, Item, Library, Source};
 use crate::surface::Surface;
+use crate::uploads::Words;
 
 /// A command line in the making.
 pub struct Line(String);
 
 impl Line {
     pub fn new(words: &[&str]) -> Self {
-        let mut line = Self("portolan".into());
+        Self::of("portolan", words)
+    }
+
+    fn of(program: &str, words: &[&str]) -> Self {
+        let mut line = Self(program.into());
         words.iter().for_each(|word| line.word(word));
         line
     }
@@ -46,44 +51,70 @@ impl Line {
 pub const DEMO: [&str; 2] = ["truth.npz", "readings.npz"];
 /// How the demonstration is sensed.
 pub const DEMO_FRACTION: f64 = 0.1;
+/// A file that needs words, for a command that takes none.
+const CONVERTED: &str = "converted.npz";
 
-/// What the command calls readings, what is said about them, and the lines that make them.
-fn readings_file(item: &Item) -> (String, Vec<(String, String)>, Vec<String>) {
+/// A file as a command names it, what is said about it, and the lines that make it.
+#[derive(Default)]
+struct Named {
+    name: String,
+    words: Words,
+    lines: Vec<String>,
+}
+
+impl Named {
+    fn new(name: &str) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// A file of the user's. A dash in front would make an option of its name.
+    fn file(name: &str, words: &Words) -> Self {
+        let name = if name.starts_with('-') { format!("./{name}") } else { name.into() };
+        Self { name, words: words.clone(), lines: Vec::new() }
+    }
+}
+
+/// What the command calls readings.
+fn readings_file(item: &Item) -> Named {
     match &item.source {
-        Source::File { name, words } => (name.clone(), words.clone(), Vec::new()),
+        Source::File { name, words } => Named::file(name, words),
         Source::Demo => {
             let simulate = Line::new(&["simulate", "-o", DEMO[0]]);
             let mut sense = Line::new(&["sense", DEMO[0], "-o", DEMO[1]]);
             sense.option("--fraction", Some(DEMO_FRACTION));
-            (DEMO[1].into(), Vec::new(), vec![simulate.finish(), sense.finish()])
+            Named { lines: vec![simulate.finish(), sense.finish()], ..Named::new(DEMO[1]) }
         }
-        Source::Fit(_) | Source::Given => ("readings.npz".into(), Vec::new(), Vec::new()),
+        Source::Fit(_) | Source::Given => Named::new("readings.npz"),
     }
 }
 
 /// Adds what was said about a file.
-fn said(line: &mut Line, words: &[(String, String)]) {
+fn said(line: &mut Line, words: &Words) {
     words.iter().for_each(|(name, value)| line.option(&format!("--{name}"), Some(value)));
 }
 
-/// The file that holds an item, and the lines that make it.
-fn file_of(library: &Library, item: &Item) -> (String, Vec<String>) {
-    if let Source::Fit(call) = &item.source {
-        return ("model.npz".into(), for_fit(library, call));
+fn is_map(item: &Item) -> bool {
+    item.surface().is_ok_and(|surface| matches!(surface.as_ref(), Surface::Map(_)))
+}
+
+/// The file that holds an item.
+fn file_of(library: &Library, item: &Item) -> Named {
+    match &item.source {
+        Source::Fit(call) => Named { lines: for_fit(library, call), ..Named::new("model.npz") },
+        _ if item.readings().is_some() => readings_file(item),
+        // A model says everything about itself, and its commands take no such words.
+        Source::File { name, words } if is_map(item) => Named::file(name, words),
+        Source::File { name, .. } => Named::file(name, &Words::new()),
+        Source::Given | Source::Demo if is_map(item) => Named::new("map.npz"),
+        Source::Given | Source::Demo => Named::new("model.npz"),
     }
-    let (name, _, lines) = readings_file(item);
-    let name = match item.source {
-        Source::Given if item.readings().is_none() => "model.npz".into(),
-        _ => name,
-    };
-    (name, lines)
 }
 
 /// The lines that fit a method.
 pub fn for_fit(library: &Library, call: &FitCall) -> Vec<String> {
-    let (name, words, mut lines) = match library.get(call.readings) {
+    let Named { name, words, mut lines } = match library.get(call.readings) {
         Ok(readings) => readings_file(&readings),
-        Err(_) => ("readings.npz".into(), Vec::new(), Vec::new()),
+        Err(_) => Named::new("readings.npz"),
     };
     let mut fit = Line::new(&["fit", &name, "-o", "model.npz"]);
     fit.option("--method", Some(&call.method));
@@ -115,19 +146,37 @@ pub fn file_name(wish: &Wish) -> String {
     format!("{stem}.{ending}")
 }
 
+/// Colours and their ends, where they are not the usual ones.
+fn look_words(wish: &Wish, line: &mut Line) {
+    if wish.what != What::Factors {
+        line.option("--colours", wish.colours.filter(|name| *name != "viridis"));
+        line.option("--range", wish.range.map(|(low, high)| format!("{low},{high}")));
+    }
+}
+
+/// Whether the command's file holds the very bytes of the export. A model that came from a file is
+/// written anew, perhaps by a later version.
+pub fn same_bytes(item: &Item, wish: &Wish) -> bool {
+    wish.what != What::Model || matches!(item.source, Source::Fit(_))
+}
+
 /// The lines that make the file of a wish.
 pub fn for_wish(library: &Library, item: &Item, wish: &Wish) -> Result<Vec<String>, Refusal> {
-    let (file, mut lines) = file_of(library, item);
+    let Named { name: file, words, mut lines } = file_of(library, item);
     let output = file_name(wish);
     let bands_alone = || Wish { grid: GridWish::default(), masks: Vec::new(), ..wish.clone() };
-    let is_map = item.surface().is_ok_and(|surface| matches!(surface.as_ref(), Surface::Map(_)));
+    let is_map = is_map(item);
     match wish.what {
-        What::Model => {}
+        What::Model => {
+            if matches!(item.source, Source::File { .. }) && file != output {
+                lines.push(Line::of("cp", &[&file, &output]).finish());
+            }
+        }
         What::Readings => {
             let readings = library
                 .readings_of(item)
                 .ok_or_else(|| Refusal::input("there are no readings to write"))?;
-            let (name, words, made) = readings_file(&readings);
+            let Named { name, words, lines: made } = readings_file(&readings);
             lines = made;
             let mut line = Line::new(&["convert", &name, &output]);
             said(&mut line, &words);
@@ -136,7 +185,8 @@ pub fn for_wish(library: &Library, item: &Item, wish: &Wish) -> Result<Vec<Strin
         What::Emitters => lines.push(Line::new(&["convert", &file, &output]).finish()),
         What::Map if is_map => {
             let mut line = Line::new(&["convert", &file, &output]);
-            wish_words(wish, &mut line);
+            wish_words(&Wish { grid: GridWish::default(), ..wish.clone() }, &mut line);
+            said(&mut line, &words);
             lines.push(line.finish());
         }
         What::Map => {
@@ -153,11 +203,20 @@ pub fn for_wish(library: &Library, item: &Item, wish: &Wish) -> Result<Vec<Strin
         }
         What::Places => {
             let table = wish.table.as_ref().map_or("places.csv", |table| &table.name);
-            let mut line = Line::new(&["predict", &file, table, "-o", &output]);
+            let table = Named::file(table, &Words::new()).name;
+            let mut line = Line::new(&["predict", &file, &table, "-o", &output]);
             wish_words(&bands_alone(), &mut line);
             lines.push(line.finish());
         }
         What::Coverage => {
+            let mut file = file;
+            if !words.is_empty() {
+                // This command takes no words about a file.
+                let mut line = Line::new(&["convert", &file, CONVERTED]);
+                said(&mut line, &words);
+                lines.push(line.finish());
+                file = CONVERTED.into();
+            }
             let mut line = Line::new(&["coverage", &file]);
             let above = wish.above.ok_or_else(|| Refusal::input("say the level with above"))?;
             line.option("--above", Some(above));
@@ -188,9 +247,11 @@ pub fn for_wish(library: &Library, item: &Item, wish: &Wish) -> Result<Vec<Strin
                 wish_words(&bands_alone(), &mut line);
             }
             line.option("--above", wish.above.filter(|_| plain));
+            look_words(wish, &mut line);
+            said(&mut line, &words);
             let readings = library.readings_of(item).filter(|_| wish.sensors && plain);
             if let Some(readings) = readings {
-                let (name, words, _) = readings_file(&readings);
+                let Named { name, words, .. } = readings_file(&readings);
                 line.option("--readings", Some(name));
                 said(&mut line, &words);
             }
@@ -207,16 +268,10 @@ pub fn for_job(
     words: &[(&str, String)],
     command: &str,
 ) -> Vec<String> {
-    let (file, said_words, mut lines) = match item.readings() {
-        Some(_) => readings_file(item),
-        None => {
-            let (file, lines) = file_of(library, item);
-            (file, Vec::new(), lines)
-        }
-    };
-    let mut line = Line::new(&[command, &file]);
+    let Named { name, words: about, mut lines } = file_of(library, item);
+    let mut line = Line::new(&[command, &name]);
     words.iter().for_each(|(name, value)| line.option(name, Some(value)));
-    said(&mut line, &said_words);
+    said(&mut line, &about);
     lines.push(line.finish());
     lines
 }

@@ -8,8 +8,8 @@ use portolan_io::covered::Counted;
 use portolan_io::drawn::{BYTES_AT_ONCE, GridWish, MapRequest, MapSize, check_map, draw_map};
 use portolan_io::gis::{Chosen, Mask, MaskRule, Masked, WholeMap, write_emitters, write_raster};
 use portolan_io::picture::{
-    Layer, Look, MapFigure, PictureKind, Typeface, advice_figure, factors_figure, map_figure,
-    residuals_figure, spectrum_figure,
+    ColourMap, Layer, Look, MapFigure, PictureKind, Typeface, advice_figure, factors_figure,
+    map_figure, residuals_figure, spectrum_figure,
 };
 use portolan_io::told::{advice_csv, advice_json};
 use portolan_io::{
@@ -59,6 +59,22 @@ pub enum What {
 }
 
 impl What {
+    /// Endings of the files that it becomes.
+    fn endings(self) -> &'static [&'static str] {
+        match self {
+            What::Model => &["npz"],
+            What::Readings => &["npz", "csv", "mat", "geojson"],
+            What::Emitters => &["geojson"],
+            What::Map => {
+                &["npz", "csv", "mat", "tif", "tiff", "nc", "zarr", "geojson", "kmz", "png"]
+            }
+            What::Picture | What::Spectrum => &["png", "svg", "pdf"],
+            What::Factors => &["png"],
+            What::Coverage => &["json", "png", "svg", "pdf"],
+            What::Place | What::Places => &["csv"],
+        }
+    }
+
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         Ok(match text {
             "model" => What::Model,
@@ -97,6 +113,28 @@ pub struct Wish {
     pub table: Option<Upload>,
     /// Whether a picture marks the sensors.
     pub sensors: bool,
+    /// The palette of a picture.
+    pub colours: Option<&'static str>,
+    /// Ends of a picture's colours in dB, or in per cent.
+    pub range: Option<(f64, f64)>,
+}
+
+/// Palettes that a picture can have, by the command's names.
+const PALETTES: [(&str, ColourMap); 3] =
+    [("viridis", ColourMap::Power), ("cividis", ColourMap::Cividis), ("magma", ColourMap::Spread)];
+
+fn palette(text: &str) -> Result<&'static str, Refusal> {
+    let found = PALETTES.iter().map(|(name, _)| *name).find(|name| *name == text);
+    found.ok_or_else(|| {
+        Refusal::input(format!("colours={text}: expected viridis, cividis or magma"))
+    })
+}
+
+fn range(text: &str) -> Result<(f64, f64), Refusal> {
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
+    let found = text.split_once(',').and_then(|(low, high)| number(low).zip(number(high)));
+    let wrong = || Refusal::input(format!("range={text}: expected LOW,HIGH, the low end first"));
+    found.filter(|(low, high)| low < high).ok_or_else(wrong)
 }
 
 impl Wish {
@@ -110,6 +148,10 @@ impl Wish {
             _ => "npz",
         };
         let ending = query.text("format").unwrap_or(usual).to_ascii_lowercase();
+        if !what.endings().contains(&ending.as_str()) {
+            let known = what.endings().join(", ");
+            return Err(Refusal::input(format!("format={ending}: expected {known}")));
+        }
         let count = match &item.content {
             Content::Surface(surface) => surface.bands(),
             Content::Readings(readings) => readings.bands(),
@@ -161,6 +203,8 @@ impl Wish {
             place,
             table,
             sensors: query.text("sensors") == Some("true"),
+            colours: query.text("colours").map(palette).transpose()?,
+            range: query.text("range").map(range).transpose()?,
         })
     }
 }
@@ -205,11 +249,9 @@ fn write_to(
         }
         What::Model => write_model(path, model_of(item)?, false)?,
         What::Emitters => {
-            only(wish, "geojson")?;
             write_emitters(path, model_of(item)?, false)?;
         }
         What::Place => {
-            only(wish, "csv")?;
             let at = wish.place.ok_or_else(|| Refusal::input("say the place with x and y"))?;
             let places = PlaceTable {
                 header: vec!["x_m".into(), "y_m".into()],
@@ -219,7 +261,6 @@ fn write_to(
             write_places(path, model_of(item)?, &places, wish, progress)?;
         }
         What::Places => {
-            only(wish, "csv")?;
             let model = model_of(item)?;
             let table = wish.table.as_ref();
             let table = table.ok_or_else(|| Refusal::input("upload a table of places first"))?;
@@ -241,13 +282,6 @@ fn write_to(
         }
     }
     Ok(())
-}
-
-fn only(wish: &Wish, ending: &str) -> Result<(), Refusal> {
-    if wish.ending == ending {
-        return Ok(());
-    }
-    Err(Refusal::input(format!("format={}: expected {ending}", wish.ending)))
 }
 
 fn model_of(item: &Item) -> Result<&Model, Refusal> {
@@ -379,10 +413,15 @@ fn picture(
         }
     };
     if wish.what == What::Factors {
-        only(wish, "png")?;
         return Ok(factors_figure(map, None)?.png());
     }
-    let look = Look { layer: wish.above.map_or(Layer::Power, Layer::Above), ..Look::default() };
+    let colours = wish.colours.and_then(|name| PALETTES.iter().find(|(known, _)| *known == name));
+    let look = Look {
+        layer: wish.above.map_or(Layer::Power, Layer::Above),
+        colours: colours.map_or(ColourMap::Power, |(_, map)| *map),
+        range: wish.range,
+        ..Look::default()
+    };
     let offset = map.scale().link().offset();
     let scene = if wish.what == What::Spectrum {
         let bands = wish.bands.clone().unwrap_or_else(|| (0..map.bands()).collect());

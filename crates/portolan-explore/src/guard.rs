@@ -14,8 +14,6 @@ use axum::response::{IntoResponse, Response};
 use crate::answer::Refusal;
 use crate::routes::Shared;
 
-const COOKIE: &str = "portolan";
-
 /// Names under which this machine is known to itself.
 const OWN_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -50,12 +48,19 @@ impl Door {
         port == Some(self.port) && OWN_NAMES.iter().any(|own| name.eq_ignore_ascii_case(own))
     }
 
+    /// The name of the cookie. A browser sends cookies to every port of a machine: two explorers must
+    /// not take each other's.
+    fn cookie(&self) -> String {
+        format!("portolan-{}", self.port)
+    }
+
     /// The token that a request carries: bearer, cookie, or in its address.
     fn carries(&self, headers: &HeaderMap, query: Option<&str>, token: &str) -> bool {
         let bearer = text(headers, header::AUTHORIZATION).and_then(|v| v.strip_prefix("Bearer "));
         let cookie = text(headers, header::COOKIE).unwrap_or_default();
         let mut cookies = cookie.split(';').filter_map(|pair| pair.trim().split_once('='));
-        let cookie = cookies.find(|(name, _)| *name == COOKIE).map(|(_, value)| value);
+        let own = self.cookie();
+        let cookie = cookies.find(|(name, _)| *name == own).map(|(_, value)| value);
         [bearer, cookie, asked_token(query)].into_iter().flatten().any(|given| same(given, token))
     }
 
@@ -118,7 +123,8 @@ pub async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Ne
         (Some(refusal), _) => refusal.into_response(),
         // The token leaves the address bar as soon as the browser knows it.
         (None, Some(token)) if path == "/" && asked_token(query).is_some() => {
-            let cookie = format!("{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/");
+            let name = door.cookie();
+            let cookie = format!("{name}={token}; HttpOnly; SameSite=Strict; Path=/");
             let to = [(header::LOCATION, "/".to_string()), (header::SET_COOKIE, cookie)];
             (StatusCode::SEE_OTHER, to).into_response()
         }
@@ -215,14 +221,15 @@ mod tests {
         assert_eq!(get("/", &[host]), Some(401));
         assert_eq!(get("/?token=abc124", &[host]), Some(401));
         assert_eq!(get("/?token=abc123", &[host]), None);
-        assert_eq!(get("/api/items", &[host, ("cookie", "x=1; portolan=abc123")]), None);
+        assert_eq!(get("/api/items", &[host, ("cookie", "x=1; portolan-8123=abc123")]), None);
+        assert_eq!(get("/api/items", &[host, ("cookie", "portolan-8124=abc123")]), Some(401));
         assert_eq!(get("/api/items", &[host, ("authorization", "Bearer abc123")]), None);
         assert_eq!(get("/api/items", &[host, ("authorization", "Bearer ")]), Some(401));
         let post = refused(
             &door,
             Method::POST,
             "/api/jobs",
-            &[host, ("cookie", "portolan=abc123"), ("origin", "http://evil.example")],
+            &[host, ("cookie", "portolan-8123=abc123"), ("origin", "http://evil.example")],
         );
         assert_eq!(post, Some(403));
     }

@@ -46,6 +46,8 @@ enum State {
 pub struct Job {
     pub id: u32,
     kind: &'static str,
+    /// The item that it is about.
+    of: u32,
     /// What it is about, for people.
     what: String,
     share: AtomicU64,
@@ -92,6 +94,7 @@ impl Job {
         json!({
             "id": self.id,
             "kind": self.kind,
+            "of": self.of,
             "what": self.what,
             "state": state,
             "share": f64::from_bits(self.share.load(Ordering::Relaxed)),
@@ -113,6 +116,7 @@ impl Jobs {
     pub fn start(
         &self,
         kind: &'static str,
+        of: u32,
         what: String,
         work: impl FnOnce(&Progress<'_>) -> Result<Outcome, Refusal> + Send + 'static,
     ) -> Result<Arc<Job>, Refusal> {
@@ -129,6 +133,7 @@ impl Jobs {
         let job = Arc::new(Job {
             id: 1 + self.last.fetch_add(1, Ordering::Relaxed),
             kind,
+            of,
             what,
             share: AtomicU64::new(0),
             stop: AtomicBool::new(false),
@@ -195,20 +200,20 @@ mod tests {
     #[test]
     fn a_job_ends_well_badly_or_early() {
         let jobs = Jobs::default();
-        let good = jobs.start("fit", "a".into(), |_| Ok(Outcome::Item(7))).unwrap();
+        let good = jobs.start("fit", 1, "a".into(), |_| Ok(Outcome::Item(7))).unwrap();
         assert_eq!(ended(&good)["state"], "done");
         assert!(matches!(good.outcome().as_deref(), Some(Outcome::Item(7))));
-        let bad = jobs.start("fit", "b".into(), |_| Err(Refusal::input("no"))).unwrap();
+        let bad = jobs.start("fit", 1, "b".into(), |_| Err(Refusal::input("no"))).unwrap();
         assert_eq!(ended(&bad)["error"], "no");
-        let broken = jobs.start("fit", "c".into(), |_| panic!("on purpose")).unwrap();
+        let broken = jobs.start("fit", 1, "c".into(), |_| panic!("on purpose")).unwrap();
         assert_eq!(ended(&broken)["state"], "failed");
         let endless = |progress: &Progress<'_>| loop {
             std::thread::sleep(Duration::from_millis(1));
             progress.report(1, 4)?;
         };
-        let long = jobs.start("fit", "d".into(), endless).unwrap();
-        let other = jobs.start("fit", "e".into(), endless).unwrap();
-        let third = jobs.start("fit", "f".into(), endless);
+        let long = jobs.start("fit", 1, "d".into(), endless).unwrap();
+        let other = jobs.start("fit", 1, "e".into(), endless).unwrap();
+        let third = jobs.start("fit", 1, "f".into(), endless);
         assert!(third.err().unwrap().message.contains("cancel"));
         jobs.cancel_all();
         assert_eq!(

@@ -16,6 +16,7 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
+use portolan::Progress;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -89,7 +90,8 @@ impl Shared {
         let name = call.method.clone();
         let what = format!("{name} on {}", item.name);
         let library = self.library.clone();
-        self.jobs.start("fit", what, move |progress| fit(&library, &readings, name, call, progress))
+        let work = move |progress: &Progress<'_>| fit(&library, &readings, name, call, progress);
+        self.jobs.start("fit", item.id, what, work)
     }
 
     /// Runs what takes a while beside the connections.
@@ -180,6 +182,11 @@ async fn nothing() -> Refusal {
     Refusal::missing("there is no such address; /api/openapi.json lists those that there are")
 }
 
+async fn other_verb() -> Refusal {
+    let message = "this address is asked in another way; /api/openapi.json says how";
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, message)
+}
+
 /// All addresses.
 pub fn router(shared: Arc<Shared>) -> Router {
     Router::new()
@@ -205,6 +212,7 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/api/uploads/{id}/preview", post(work::preview))
         .route("/api/uploads/{id}/open", post(work::open))
         .fallback(nothing)
+        .method_not_allowed_fallback(other_verb)
         .layer(from_fn_with_state(shared.clone(), check))
         .with_state(shared)
 }

@@ -7,8 +7,8 @@ use portolan::Model;
 use portolan_io::told::summary_json;
 use portolan_io::words::base_name;
 use portolan_io::{
-    Content as Read, Loaded, PlaceTable, ReadOptions, first_lines, inspect, read, read_places,
-    read_readings,
+    Content as Read, FileSummary, Loaded, PlaceTable, ReadOptions, first_lines, inspect, read,
+    read_places, read_readings,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -33,6 +33,7 @@ pub type Words = Vec<(String, String)>;
 #[derive(Clone)]
 pub struct Upload {
     pub id: u32,
+    /// What its owner calls it.
     pub name: String,
     pub bytes: usize,
     path: PathBuf,
@@ -44,13 +45,23 @@ pub struct Uploads {
     files: Mutex<(u32, Vec<Upload>)>,
 }
 
-/// Letters that a name keeps; everything else becomes a line.
-fn plain(name: &str) -> String {
-    let name = base_name(Path::new(name));
-    let kept = |c: char| if c.is_alphanumeric() || ".-_".contains(c) { c } else { '_' };
-    let name: String = name.chars().map(kept).take(80).collect();
-    let name = name.trim_start_matches('.').to_string();
-    if name.is_empty() { "upload".into() } else { name }
+/// Letters of a name in our folder, and of its ending.
+const LONGEST_STORED: (usize, usize) = (80, 12);
+
+/// What a file is called in our folder: letters, digits and a few signs. The ending stays, because it
+/// says what the file is.
+fn stored(name: &str) -> String {
+    let plain = |text: &str, most: usize| -> String {
+        let kept = |c: char| if c.is_alphanumeric() || ".-_".contains(c) { c } else { '_' };
+        text.chars().map(kept).take(most).collect()
+    };
+    let name = name.trim_start_matches('.');
+    let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
+    let stem = plain(if stem.is_empty() { "upload" } else { stem }, LONGEST_STORED.0);
+    match plain(ending, LONGEST_STORED.1) {
+        ending if ending.is_empty() => stem,
+        ending => format!("{stem}.{ending}"),
+    }
 }
 
 impl Uploads {
@@ -63,9 +74,9 @@ impl Uploads {
     pub fn add(&self, name: &str, bytes: &[u8]) -> Result<Upload, Refusal> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.0 += 1;
-        let (id, name) = (files.0, plain(name));
+        let (id, name) = (files.0, base_name(Path::new(name)));
         let folder = self.folder.path().join(id.to_string());
-        let path = folder.join(&name);
+        let path = folder.join(stored(&name));
         std::fs::create_dir(&folder)
             .and_then(|()| std::fs::write(&path, bytes))
             .map_err(|error| Refusal::broken(format!("{name} could not be kept: {error}")))?;
@@ -97,6 +108,18 @@ pub fn options(words: &[(String, String)]) -> Result<ReadOptions, Refusal> {
     Ok(options)
 }
 
+/// No receiver reads as much, in dBm: such a level is a code.
+const LOUDEST_DBM: f64 = 50.0;
+
+/// Says so where levels are too high to be levels.
+fn too_loud(summary: &FileSummary) -> Option<String> {
+    let most = 10.0 * summary.range?.1.log10();
+    let is = summary.unit == Some("dbm") && most > LOUDEST_DBM;
+    is.then(|| {
+        format!("the highest level is {most:.0} dBm, which nothing reads: does it mean not heard?")
+    })
+}
+
 impl Upload {
     /// The first lines, and what the file would be with these words.
     pub fn preview(&self, words: &Words) -> Value {
@@ -104,13 +127,14 @@ impl Upload {
         let lines: Vec<Vec<&String>> =
             lines.iter().map(|line| line.iter().take(COLUMNS).collect()).collect();
         let found = options(words).and_then(|options| Ok(inspect(&self.path, &options)?));
+        let warning = found.as_ref().ok().and_then(too_loud);
         let (summary, problem) = match found {
             Ok(summary) => (Some(summary_json(&summary)), None),
             Err(refusal) => (None, Some(self.plain(refusal).message)),
         };
         json!({
             "upload": self.id, "name": self.name, "bytes": self.bytes, "lines": lines,
-            "summary": summary, "problem": problem,
+            "summary": summary, "problem": problem, "warning": warning,
         })
     }
 
@@ -124,8 +148,10 @@ impl Upload {
         open(library, &self.path, &self.name, words).map_err(|refusal| self.plain(refusal))
     }
 
+    /// A refusal that calls the file by its own name.
     fn plain(&self, refusal: Refusal) -> Refusal {
-        self.path.parent().map(|folder| refusal.clone().without(folder)).unwrap_or(refusal)
+        let message = refusal.message.replace(&self.path.display().to_string(), &self.name);
+        Refusal { message, ..refusal }
     }
 }
 
@@ -170,8 +196,10 @@ mod tests {
             ("", "unnamed"),
             ("\u{0}\n", "unnamed"),
         ] {
-            assert_eq!(plain(given), kept, "{given:?}");
+            assert_eq!(stored(&base_name(Path::new(given))), kept, "{given:?}");
         }
+        let long = stored(&format!("{}.npz", "x".repeat(150)));
+        assert!(long.len() < 90 && long.ends_with("x.npz"), "{long}");
         let uploads = Uploads::new().unwrap();
         for i in 0..20 {
             let upload = uploads.add("../x.csv", b"x_m,y_m,dbm_1GHz\n0,0,-1\n1,1,-2\n").unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use portolan::advise::{MOST_PLACES, Process, advise};
+use portolan::advise::{Process, advise};
 use portolan::estimate::{Split, build, folds, method, validate};
 use portolan::{Context, Emitters, Progress, Readings};
 use serde_json::json;
@@ -102,9 +102,6 @@ pub fn judge(
 
 /// Finds the places where new sensors help most.
 pub fn advised(item: &Item, count: usize, progress: &Progress<'_>) -> Result<Outcome, Refusal> {
-    if !(1..=MOST_PLACES).contains(&count) {
-        return Err(Refusal::input(format!("count {count}: expected 1 to {MOST_PLACES}")));
-    }
     let surface = item.surface()?;
     let Surface::Model(model) = surface.as_ref() else {
         return Err(Refusal::input("advice needs a model: fit a method to readings"));

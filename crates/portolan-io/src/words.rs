@@ -160,9 +160,9 @@ impl ReadOptions {
 }
 
 /// A name that the page may show and a command may name: the last part of a path, without control
-/// characters.
+/// characters; as long as file systems let names be.
 pub fn base_name(path: &Path) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let plain: String = name.chars().filter(|c| !c.is_control()).take(120).collect();
+    let plain: String = name.chars().filter(|c| !c.is_control()).take(255).collect();
     if plain.is_empty() { "unnamed".into() } else { plain }
 }

@@ -1,5 +1,6 @@
 //! `portolan explore`: a page that shows maps and answers questions about them.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -37,6 +38,9 @@ pub fn run(args: &ExploreArgs) -> Result<(), Failure> {
         say(
             "portolan: whoever has this address can look and fit here; the token is not shown again",
         );
+        if args.listen.is_some_and(|ip| ip.is_unspecified()) {
+            say(&elsewhere(&server));
+        }
     }
     say("portolan: the explorer runs until you press Ctrl-C");
     if !args.no_open {
@@ -50,6 +54,25 @@ pub fn run(args: &ExploreArgs) -> Result<(), Failure> {
         std::thread::sleep(POLL);
     }
     Err(Failure::Run("the explorer stopped by itself".into()))
+}
+
+/// What to type on another machine, where the server listens on all addresses of this one.
+fn elsewhere(server: &Server) -> String {
+    let all = server.address().ip();
+    // No packet is sent: the system only says which of its addresses would send one.
+    let own = UdpSocket::bind((all, 0)).and_then(|socket| {
+        let to: IpAddr = match all {
+            IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, 1).into(),
+            IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+        };
+        socket.connect((to, 9))?;
+        socket.local_addr()
+    });
+    let such = match own {
+        Ok(own) if !own.ip().is_unspecified() => format!(", such as {}", own.ip()),
+        _ => String::new(),
+    };
+    format!("portolan: on other machines replace {all} by this machine's name or address{such}")
 }
 
 /// What is to be explored.

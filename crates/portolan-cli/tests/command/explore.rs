@@ -70,6 +70,22 @@ fn a_survey_a_folder_and_the_demo_open() {
     assert_eq!(state(&running.url)["items"][0]["name"], "demo");
 }
 
+#[test]
+fn all_addresses_are_no_address_for_others() {
+    let desk = Desk::new();
+    let mut child = desk
+        .command("explore --no-open --port 0 --listen 0.0.0.0")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let told: Vec<String> = lines.take(2).map(Result::unwrap).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(told[1].contains("replace 0.0.0.0 by this machine's"), "{told:?}");
+}
+
 #[cfg(unix)]
 #[test]
 fn it_ends_well_when_it_is_interrupted() {

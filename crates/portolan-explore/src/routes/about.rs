@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ndarray::Array2;
-use portolan::{Crs, Progress, Scale, Site};
+use portolan::{Crs, Progress, Readings, Scale, Site};
 use portolan_io::gis::earth::Projection;
 use portolan_io::picture::ColourMap;
 use portolan_io::told::{emitter_json, method_json, model_report};
@@ -145,8 +145,8 @@ pub async fn close(shared: State, Id(id): Id) -> Answered {
 }
 
 /// Decibels of the powers of one place.
-fn levels_of(powers: &Array2<f64>, scale: Scale) -> impl Iterator<Item = f64> {
-    powers.row(0).to_vec().into_iter().map(move |x| decibels(scale, x))
+fn levels_of(powers: &Array2<f64>, place: usize, scale: Scale) -> impl Iterator<Item = f64> {
+    powers.row(place).to_vec().into_iter().map(move |x| decibels(scale, x))
 }
 
 fn degrees(crs: Option<Crs>, at: Site) -> Option<[f64; 2]> {
@@ -165,41 +165,55 @@ pub async fn at(shared: State, Id(id): Id, query: Query) -> Answered {
     Ok(json_answer(&found))
 }
 
+/// The sensors nearest to a place, and how far they are.
+fn near(readings: &Readings, at: Site) -> Vec<(f64, usize)> {
+    let mut near: Vec<(f64, usize)> =
+        readings.sites().iter().enumerate().map(|(n, s)| (s.distance_m(at), n)).collect();
+    let count = NEAR.min(near.len());
+    near.select_nth_unstable_by(count - 1, |a, b| a.0.total_cmp(&b.0));
+    near.truncate(count);
+    near.sort_by(|a, b| a.0.total_cmp(&b.0));
+    near
+}
+
 fn told_at(library: &Library, item: &Arc<Item>, at: Site) -> Result<Value, Refusal> {
     let mut object = json!({ "x_m": at.x_m, "y_m": at.y_m });
+    let readings = library.readings_of(item);
+    let readings = readings.as_ref().and_then(|item| item.readings());
+    let near = readings.map(|readings| near(readings, at)).unwrap_or_default();
+    // What the map says at the sensors is asked with the place: a residual belongs to its sensor.
+    let mut there = vec![Value::Null; near.len()];
     let crs = match &item.content {
         Content::Readings(readings) => readings.crs(),
         Content::Surface(surface) => {
             let bands: Vec<usize> = (0..surface.bands()).collect();
-            let found = surface.ask(&[at], &bands, &Progress::silent())?;
+            let sensors = near.iter().filter_map(|(_, n)| readings.map(|r| r.sites()[*n]));
+            let places: Vec<Site> = std::iter::once(at).chain(sensors).collect();
+            let found = surface.ask(&places, &bands, &Progress::silent())?;
             let spread = |values: &Option<Array2<f64>>| {
                 values.as_ref().map(|values| rounded(values.row(0).to_vec()))
             };
-            object["level"] = rounded(levels_of(&found.power, surface.scale()));
+            let scale = surface.scale();
+            object["level"] = rounded(levels_of(&found.power, 0, scale));
             object["spread"] = json!(spread(&found.spread_db));
             object["reading_spread"] = json!(spread(&found.reading_spread_db));
             object["chance_heard"] = json!(spread(&found.chance_heard));
             object["heard"] =
-                json!(found.heard.as_ref().map(|heard| rounded(levels_of(heard, surface.scale()))));
+                json!(found.heard.as_ref().map(|heard| rounded(levels_of(heard, 0, scale))));
+            for (i, told) in there.iter_mut().enumerate() {
+                *told = rounded(levels_of(&found.power, i + 1, scale));
+            }
             surface.crs()
         }
     };
     object["lat_lon"] = json!(degrees(crs, at));
-    let readings = library.readings_of(item);
-    if let Some(readings) = readings.as_ref().and_then(|item| item.readings()) {
-        let mut near: Vec<(f64, usize)> =
-            readings.sites().iter().enumerate().map(|(n, s)| (s.distance_m(at), n)).collect();
-        let count = NEAR.min(near.len());
-        near.select_nth_unstable_by(count - 1, |a, b| a.0.total_cmp(&b.0));
-        near.truncate(count);
-        near.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let power = readings.power();
-        let listed = near.into_iter().map(|(distance, n)| {
+    if let Some(readings) = readings {
+        let power = readings.power().to_owned();
+        let listed = near.into_iter().zip(there).map(|((distance, n), there)| {
             let site = readings.sites()[n];
-            let row = power.row(n).to_owned().insert_axis(ndarray::Axis(0));
             json!({
                 "sensor": n, "distance_m": distance, "x_m": site.x_m, "y_m": site.y_m,
-                "level": rounded(levels_of(&row, readings.scale())),
+                "level": rounded(levels_of(&power, n, readings.scale())), "map": there,
             })
         });
         object["near"] = Value::Array(listed.collect());
@@ -265,10 +279,7 @@ fn told_sensor(shared: &Shared, item: &Arc<Item>, n: usize) -> Result<Value, Ref
     let (readings, sites) = sensors(shared, item);
     let site = *sites.get(n).ok_or_else(|| Refusal::missing(format!("there is no sensor {n}")))?;
     let mut object = json!({ "sensor": n, "x_m": site.x_m, "y_m": site.y_m });
-    let one = |power: &Array2<f64>, scale: Scale| {
-        let row = power.row(n).to_owned().insert_axis(ndarray::Axis(0));
-        rounded(levels_of(&row, scale))
-    };
+    let one = |power: &Array2<f64>, scale: Scale| rounded(levels_of(power, n, scale));
     if let Some(readings) = &readings {
         object["read"] = one(&readings.power(), readings.scale());
         object["time_s"] = json!(readings.time_s().map(|times| times[n]));
@@ -276,7 +287,7 @@ fn told_sensor(shared: &Shared, item: &Arc<Item>, n: usize) -> Result<Value, Ref
     if let Content::Surface(surface) = &item.content {
         let bands: Vec<usize> = (0..surface.bands()).collect();
         let found = surface.ask(&[site], &bands, &Progress::silent())?;
-        object["level"] = rounded(levels_of(&found.power, surface.scale()));
+        object["level"] = rounded(levels_of(&found.power, 0, surface.scale()));
         object["spread"] = json!(found.spread_db.map(|s| rounded(s.row(0).to_vec())));
         if let Some(others) = item.held_out()? {
             object["held_out"] = one(others, surface.scale());

@@ -12,13 +12,14 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Bytes, Frame, SizeHint};
 use portolan::Progress;
+use portolan::advise::MOST_PLACES;
 use portolan_io::picture::mean_errors;
 use portolan_io::told::{advice_json, residuals_json};
 use serde_json::{Value, json};
 
 use super::{Id, Shared, State, done, item_of, json_body, rounded, upload_body};
 use crate::answer::{Answered, Refusal, json_answer};
-use crate::commands::{file_name, for_fit, for_job, for_wish};
+use crate::commands::{file_name, for_fit, for_job, for_wish, same_bytes};
 use crate::export::{Wish, Written, write, write_job};
 use crate::jobs::{Job, Outcome};
 use crate::library::{FitCall, Settings};
@@ -135,7 +136,7 @@ fn start_validation(shared: &Shared, asked: &Value) -> Result<(Arc<Job>, Vec<Str
     let commands = for_job(&shared.library, &item, &words, "validate");
     let what = format!("{} on {}", named.join(", "), item.name);
     let work = move |progress: &Progress<'_>| judge(&readings, &validation, progress);
-    Ok((shared.jobs.start("validate", what, work)?, commands))
+    Ok((shared.jobs.start("validate", item.id, what, work)?, commands))
 }
 
 /// A name, and settings behind colons: kriging:trend=linear.
@@ -154,11 +155,14 @@ fn start_advice(shared: &Shared, asked: &Value) -> Result<(Arc<Job>, Vec<String>
     item.surface()?;
     let count = whole(asked, "count")?.unwrap_or(10);
     let count = usize::try_from(count).unwrap_or(usize::MAX);
+    if !(1..=MOST_PLACES).contains(&count) {
+        return Err(Refusal::input(format!("count {count}: expected 1 to {MOST_PLACES}")));
+    }
     let words = [("--count", count.to_string()), ("-o", "places.csv".into())];
     let commands = for_job(&shared.library, &item, &words, "advise");
-    let what = format!("{count} places for {}", item.name);
+    let (of, what) = (item.id, format!("{count} places for {}", item.name));
     let work = move |progress: &Progress<'_>| advised(&item, count, progress);
-    Ok((shared.jobs.start("advise", what, work)?, commands))
+    Ok((shared.jobs.start("advise", of, what, work)?, commands))
 }
 
 /// How a job stands, and what came of it.
@@ -234,7 +238,9 @@ pub async fn commands(shared: State, Id(id): Id, query: Query) -> Answered {
     let item = item_of(&shared, id)?;
     let wish = Wish::parse(&query, &item, &shared.uploads)?;
     let lines = for_wish(&shared.library, &item, &wish)?;
-    Ok(json_answer(&json!({ "commands": lines, "file": file_name(&wish) })))
+    Ok(json_answer(&json!({
+        "commands": lines, "file": file_name(&wish), "same_bytes": same_bytes(&item, &wish),
+    })))
 }
 
 /// A file of an item.

@@ -150,7 +150,8 @@ fn wrong_requests_get_a_line_that_says_what_to_do() {
         ("/api/items/2/at?x=1e999&y=1", 400, "number"),
         ("/api/items/2/sensor?n=60", 404, "no sensor 60"),
         ("/api/items/2/export?what=model&format=csv", 400, "npz"),
-        ("/api/items/2/export?what=map&format=exe", 400, "must end in"),
+        ("/api/items/2/export?what=map&format=exe", 400, "expected npz"),
+        ("/api/items/2/commands?what=map&format=exe", 400, "expected npz"),
         ("/api/items/2/export?what=map&mask=/etc/x.geojson", 400, "expected spread"),
         ("/api/items/2/export?what=map&cell-m=-1", 400, "cell"),
         ("/api/items/2/export?what=map&cell-m=0.000001", 400, ""),
@@ -210,6 +211,19 @@ fn a_client_that_stalls_holds_nobody_up() {
 }
 
 #[test]
+fn what_cannot_be_done_is_refused_in_words() {
+    let (server, _) = with_model();
+    let answer = send(&server, "DELETE", "/api/state", &[], b"");
+    assert_eq!(answer.status, 405);
+    assert!(answer.error().contains("openapi.json"), "{}", answer.error());
+    for count in [0, 1_000_000] {
+        let request = json!({ "kind": "advise", "item": 2, "count": count });
+        let answer = post(&server, "/api/jobs", &request);
+        assert_eq!((answer.status, answer.error().contains("expected 1 to")), (400, true));
+    }
+}
+
+#[test]
 fn elsewhere_a_token_is_needed() {
     let server = Server::start(Explorer::empty(), &[(Ipv4Addr::UNSPECIFIED, 0).into()]).unwrap();
     let (host, token) =
@@ -226,8 +240,10 @@ fn elsewhere_a_token_is_needed() {
     assert_eq!(ask("/api/state", &format!("Authorization: Bearer {token}\r\n")).status, 200);
     let first = ask(&format!("/?token={token}"), "");
     assert_eq!(first.status, 303);
-    assert!(first.head.contains(&format!("portolan={token}; HttpOnly; SameSite=Strict")));
-    assert_eq!(ask("/", &format!("Cookie: portolan={token}\r\n")).status, 200);
+    // Named by the port: another explorer on this machine has a cookie of its own.
+    let cookie = format!("portolan-{}={token}", server.address().port());
+    assert!(first.head.contains(&format!("{cookie}; HttpOnly; SameSite=Strict")));
+    assert_eq!(ask("/", &format!("Cookie: {cookie}\r\n")).status, 200);
     // Here the page needs none.
     let own = serve(Explorer::empty());
     assert!(!own.url().contains("token"));

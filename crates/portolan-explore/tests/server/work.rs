@@ -14,7 +14,7 @@ use portolan_io::{
 };
 use serde_json::{Value, json};
 
-use crate::client::{ended, found, get, post, readings, send, serve, with_model};
+use crate::client::{ended, found, get, kriged, post, readings, send, serve, with_model};
 
 fn start(server: &portolan_explore::Server, body: Value) -> Value {
     let answer = post(server, "/api/jobs", &body);
@@ -243,7 +243,7 @@ fn a_dropped_table_is_previewed_and_read() {
     let seen = answer.json();
     assert_eq!(
         (seen["name"].as_str(), seen["lines"][0][0].as_str()),
-        (Some("my_walk.csv"), Some("easting"))
+        (Some("my walk.csv"), Some("easting"))
     );
     assert!(!seen["problem"].as_str().unwrap().is_empty());
     let words = json!({ "words": { "unit": "dbm", "columns": "x=easting,y=northing,bands=s*" } });
@@ -266,7 +266,7 @@ fn a_dropped_table_is_previewed_and_read() {
     let answer = found(&server, "/api/items/1/commands?what=readings&format=csv");
     assert_eq!(
         answer["commands"][0],
-        "portolan convert my_walk.csv readings-out.csv --columns 'x=easting,y=northing,bands=s*' --unit dbm"
+        "portolan convert 'my walk.csv' readings-out.csv --columns 'x=easting,y=northing,bands=s*' --unit dbm"
     );
     for (name, body) in [
         ("x.csv", &b"hello"[..]),
@@ -285,6 +285,128 @@ fn a_dropped_table_is_previewed_and_read() {
             "{}",
             answer.error()
         );
+    }
+}
+
+#[test]
+fn dropped_files_keep_their_own_names() {
+    let server = serve(Explorer::empty());
+    let name = "Messung%20B%C3%BCro%20%232.csv";
+    let table = b"x_m,y_m,dbm_2412MHz\n0,0,-60\n5,1,-63\n2,7,-71\n8,8,-75\n";
+    let seen = send(&server, "POST", &format!("/api/uploads?name={name}"), &[], table).json();
+    assert_eq!(seen["name"], "Messung Büro #2.csv");
+    post(&server, "/api/uploads/1/open", &json!({}));
+    assert_eq!(found(&server, "/api/items/1")["name"], "Messung Büro #2.csv");
+    let told = found(&server, "/api/items/1/commands?what=readings&format=csv");
+    assert_eq!(told["commands"][0], "portolan convert 'Messung Büro #2.csv' readings-out.csv");
+    // What is wrong is said about the file as its owner calls it.
+    let seen =
+        send(&server, "POST", "/api/uploads?name=zwei%20W%C3%B6rter.csv", &[], b"hello").json();
+    let problem = seen["problem"].as_str().unwrap().to_string();
+    assert!(problem.starts_with("zwei Wörter.csv: "), "{problem}");
+    // A name that begins with a dash is no option.
+    send(&server, "POST", "/api/uploads?name=-rf.csv", &[], table);
+    let item = post(&server, "/api/uploads/3/open", &json!({})).json()["item"].clone();
+    let told = found(&server, &format!("/api/items/{item}/commands?what=readings&format=csv"));
+    assert_eq!(told["commands"][0], "portolan convert ./-rf.csv readings-out.csv");
+}
+
+#[test]
+fn levels_that_are_codes_are_pointed_out() {
+    let server = serve(Explorer::empty());
+    let table = b"x_m,y_m,dbm_2412MHz\n0,0,-60\n5,1,100\n2,7,-71\n8,8,-75\n";
+    let seen = send(&server, "POST", "/api/uploads?name=x.csv", &[], table).json();
+    assert!(seen["warning"].as_str().unwrap().contains("100 dBm"), "{seen}");
+    let words = json!({ "words": { "not-heard": "100" } });
+    assert!(post(&server, "/api/uploads/1/preview", &words).json()["warning"].is_null());
+}
+
+/// The lines that a query is told.
+fn lines(server: &portolan_explore::Server, query: &str) -> Vec<String> {
+    let told = found(server, &format!("/api/items/1/commands?{query}"));
+    let lines = told["commands"].as_array().unwrap();
+    lines.iter().map(|line| line.as_str().unwrap().to_string()).collect()
+}
+
+#[test]
+fn what_was_said_about_a_map_is_in_its_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("town.npy");
+    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4, 1), }";
+    let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    bytes.extend(format!("{header:<117}\n").bytes());
+    bytes.extend((0..12).flat_map(|cell| (-60.0 - f64::from(cell)).to_le_bytes()));
+    std::fs::write(&path, bytes).unwrap();
+    let words: Vec<(String, String)> =
+        [("unit", "dbm"), ("cell-m", "2")].map(|(a, b)| (a.into(), b.into())).to_vec();
+    let mut explorer = Explorer::empty();
+    explorer.add_file(&path, &words).unwrap();
+    let server = serve(explorer);
+    let file = path.display();
+    let said = "--unit dbm --cell-m 2";
+    assert_eq!(
+        lines(&server, "what=map&format=tif"),
+        [format!("portolan convert {file} map.tif {said}")]
+    );
+    assert_eq!(
+        lines(&server, "what=picture&colours=magma&range=-80,-50"),
+        [format!(
+            "portolan plot {file} -o picture.png --band 0 --colours magma --range -80,-50 {said}"
+        )]
+    );
+    // `coverage` takes no such words.
+    assert_eq!(
+        lines(&server, "what=coverage&above=-65"),
+        [
+            format!("portolan convert {file} converted.npz {said}"),
+            "portolan coverage converted.npz --above -65 --json > coverage.json".to_string(),
+        ]
+    );
+}
+
+#[test]
+fn a_model_from_a_file_is_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mein modell.npz");
+    portolan_io::write_model(&path, &kriged(&readings()), false).unwrap();
+    let mut explorer = Explorer::empty();
+    explorer.add_file(&path, &[]).unwrap();
+    let server = serve(explorer);
+    let told = found(&server, "/api/items/1/commands?what=model");
+    assert_eq!(told["commands"], json!([format!("cp '{}' model.npz", path.display())]));
+    assert_eq!(told["same_bytes"], false);
+    assert_eq!(found(&server, "/api/items/1/commands?what=map")["same_bytes"], true);
+}
+
+#[test]
+fn pictures_have_the_colours_that_are_asked_for() {
+    let (server, model) = with_model();
+    let map = model.default_map(&Progress::silent()).unwrap();
+    let look = Look {
+        colours: portolan_io::picture::ColourMap::Cividis,
+        range: Some((-90.0, -40.0)),
+        ..Look::default()
+    };
+    let offset = map.scale().link().offset();
+    let figure = portolan_io::picture::MapFigure {
+        map: &map,
+        truth: None,
+        readings: None,
+        band: 1,
+        title: None,
+        offset,
+        look: &look,
+    };
+    let scene = portolan_io::picture::map_figure(&figure).unwrap();
+    let svg = PictureKind::of_ending("svg").unwrap();
+    let query = "what=picture&format=svg&band=1&colours=cividis&range=-90,-40";
+    let answer = get(&server, &format!("/api/items/2/export?{query}"));
+    assert_eq!(answer.body, svg.bytes(&scene, None).unwrap().0);
+    for wrong in ["colours=jet", "range=-40,-90", "range=-40", "format=exe"] {
+        for way in ["commands", "export"] {
+            let answer = get(&server, &format!("/api/items/2/{way}?what=picture&{wrong}"));
+            assert_eq!((answer.status, answer.error().contains("expected")), (400, true));
+        }
     }
 }
 

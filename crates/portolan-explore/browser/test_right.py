@@ -1,0 +1,299 @@
+"""What the page shows belongs to what is shown: readings, errors, advice, names, links and commands."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect
+from support import Server, drawn, ready, serving
+from test_page import asked, by_command, downloaded, tab
+
+TABLE = "x_m,y_m,dbm_2412MHz\n" + "".join(f"{3 * (i % 6)},{4 * (i // 6)},{-50 - i % 7 - i // 6}\n" for i in range(36))
+
+
+def own_items(page: Page) -> dict[str, int]:
+    """The numbers of items by how the list calls them."""
+    return page.evaluate("() => Object.fromEntries([...document.querySelectorAll('#item option')].map((o) => [o.textContent, Number(o.value)]))")
+
+
+def validate(page: Page, method: str) -> None:
+    tab(page, "Check")
+    page.locator("#validate-methods input").evaluate_all("(all, method) => all.forEach((box) => (box.checked = box.value === method))", method)
+    page.locator("#validate-form button").click()
+    expect(page.locator("#validate-told table")).to_contain_text(method, timeout=60_000)
+
+
+def test_validation_is_about_the_readings_that_are_shown(page: Page, tmp_path: Path) -> None:
+    for name in ["one.csv", "two.csv"]:
+        (tmp_path / name).write_text(TABLE if name == "one.csv" else TABLE[: len(TABLE) // 2].rsplit("\n", 1)[0] + "\n")
+    with serving("one.csv", "two.csv", "--method", "idw", folder=tmp_path) as server:
+        ready(page, server.url)
+        page.wait_for_function("() => window.portolan.item?.kind === 'model'")
+        page.locator("#item").select_option("2")
+        page.wait_for_function("() => window.portolan.item.id === 2")
+        expect(page.locator("#fit-readings")).to_have_value("2")
+        validate(page, "idw")
+        expect(page.locator("#validate-of")).to_contain_text("two.csv")
+        expect(page.locator("#validate-told pre")).to_contain_text("portolan validate two.csv")
+        expect(page.locator("#validate-told h2")).to_have_text("Errors in two.csv")
+        page.get_by_label("Errors on the map").select_option("idw")
+        expect(page.locator("#legend-errors")).to_be_visible()
+        # Another item: neither its errors nor the way to them.
+        page.locator("#item").select_option("1")
+        expect(page.locator("#validate-of")).to_contain_text("one.csv")
+        expect(page.locator("#validate-told")).to_be_empty()
+        expect(page.locator("#legend-errors")).to_be_hidden()
+        expect(page.locator("#fit-readings")).to_have_value("1")
+        assert page.evaluate("() => window.portolan.errors") is None
+        # Back again they are there.
+        page.locator("#item").select_option("2")
+        expect(page.locator("#validate-told h2")).to_have_text("Errors in two.csv")
+        expect(page.get_by_label("Errors on the map")).to_have_value("")
+
+
+def test_advice_belongs_to_its_model(page: Page, demo: Server) -> None:
+    ready(page, demo.url)
+    page.locator("#item").select_option("2")
+    page.wait_for_function("() => window.portolan.item.id === 2")
+    tab(page, "Check")
+    page.locator("#advise-count").fill("3")
+    page.locator("#advise-form button").click()
+    expect(page.locator("#advise-told tbody tr")).to_have_count(3, timeout=60_000)
+    assert page.evaluate("() => window.portolan.advice.length") == 3
+    page.locator("#item").select_option("1")
+    expect(page.locator("#advise-told")).to_be_empty()
+    assert page.evaluate("() => window.portolan.advice.length") == 0
+
+
+def test_what_was_said_about_a_map_makes_the_same_bytes(page: Page, town: Path) -> None:
+    with serving(town.name, "--unit", "dbm", "--cell-m", "2", folder=town.parent) as server:
+        ready(page, server.url)
+        tab(page, "Export")
+        assert "kmz" not in page.locator("#take-format option").evaluate_all("(all) => all.map((o) => o.value)")
+        for what, ending, own in [("map", "tif", "map.tif"), ("picture", "svg", "picture.svg"), ("coverage", "json", "coverage.json"), ("coverage", "svg", "coverage.svg")]:
+            path, commands = downloaded(page, what, ending, town.parent)
+            assert "--unit dbm --cell-m 2" in commands
+            by_command(commands, town.parent)
+            assert path.read_bytes() == (town.parent / own).read_bytes(), commands
+
+
+def test_a_model_from_a_file_is_copied(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "walk.csv").write_text(TABLE)
+    by_command("portolan fit walk.csv -o 'mein modell.npz' --method kriging", tmp_path)
+    with serving("mein modell.npz", folder=tmp_path) as server:
+        ready(page, server.url)
+        tab(page, "Export")
+        page.select_option("#take-what", "model")
+        expect(page.locator("#take-command")).to_have_text("cp 'mein modell.npz' model.npz")
+        expect(page.locator("#take-note")).not_to_contain_text("same bytes")
+
+
+def test_the_commands_do_what_is_seen_or_say_that_none_does(page: Page, demo: Server, tmp_path: Path) -> None:
+    ready(page, demo.url)
+    page.locator("#item").select_option("2")
+    page.wait_for_function("() => window.portolan.item.id === 2")
+    text, note = page.locator("#command-text"), page.locator("#command-note")
+
+    def commands() -> str:
+        page.locator("#command").click()
+        expect(page.locator("#command-dialog")).to_be_visible()
+        told = text.inner_text()
+        page.locator("#command-dialog [data-close]").click()
+        return told
+
+    tab(page, "Layers")
+    page.select_option("#palette", "cividis")
+    page.select_option("#limits", "own")
+    page.locator("#limit-low").fill("-35")
+    page.locator("#limit-low").press("Tab")
+    low, high = page.evaluate("() => window.portolan.own")
+    assert f"--colours cividis --range {low},{high}" in commands()
+    tab(page, "Export")
+    path, lines = downloaded(page, "picture", "svg", tmp_path)
+    assert "--colours cividis" in lines
+    by_command(lines, tmp_path)
+    assert path.read_bytes() == (tmp_path / "picture.svg").read_bytes()
+    # The area above a level: the file that the lines before it make.
+    tab(page, "Layers")
+    page.check("[name=layer][value=above]")
+    lines = commands().splitlines()
+    assert lines[-1].startswith("portolan coverage model.npz --above ") and sum("portolan fit" in line for line in lines) == 1
+    # What no command draws.
+    page.check("[name=layer][value=spread]")
+    assert "plot" not in commands()
+    expect(note).to_contain_text("No command draws the spread")
+    tab(page, "Export")
+    page.select_option("#take-what", "picture")
+    expect(page.locator("#take-note")).to_contain_text("shows the power")
+    tab(page, "Layers")
+    page.check("[name=layer][value=best]")
+    assert "plot" not in commands()
+    expect(note).to_contain_text("No command draws the best server")
+
+
+def test_dropped_files_keep_their_names(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "Messung Büro 2.csv"
+    path.write_text(TABLE)
+    with serving(folder=tmp_path) as server:
+        ready(page, server.url)
+        page.set_input_files("#file", path)
+        expect(page.locator("#open-title")).to_have_text("Open Messung Büro 2.csv")
+        page.locator("#open-go").click()
+        expect(page.locator("#item option", has_text="Messung Büro 2.csv (readings)")).to_have_count(1)
+        expect(page.locator("#fit-told pre").first).to_contain_text("portolan fit 'Messung Büro 2.csv'")
+        page.wait_for_function("() => decodeURIComponent(location.hash).replaceAll('+', ' ').includes('Messung Büro 2.csv')")
+
+
+def test_every_running_job_can_be_cancelled(page: Page, tmp_path: Path) -> None:
+    with serving() as server:
+        ready(page, server.url)
+        drawn(page)
+        tab(page, "Fit")
+        page.select_option("#fit-method", "unn")
+        page.locator("#fit summary").click()
+        page.locator("#option-iterations").fill("900000")
+        for count in [1, 2]:
+            page.locator("#fit-form button").click()
+            expect(page.locator(".job")).to_have_count(count)
+        # A page that comes later sees both, too.
+        page.reload()
+        expect(page.locator(".job")).to_have_count(2)
+        for left in [1, 0]:
+            page.locator(".job button").first.click()
+            expect(page.locator(".job")).to_have_count(left, timeout=20_000)
+
+
+def test_comparing_keeps_all_in_sight(page: Page, tmp_path: Path) -> None:
+    for name in ["a", "b"]:
+        (tmp_path / name).mkdir()
+        by_command("portolan simulate -o map.npz --grid 20x44 --bands 3", tmp_path / name)
+    with serving("a/map.npz", "b/map.npz", folder=tmp_path) as server:
+        ready(page, server.url)
+        # Two files of the same name are told apart, in the list and in links.
+        assert list(own_items(page)) == ["a/map.npz", "b/map.npz"]
+        page.locator("#item").select_option("1")
+        page.wait_for_function("() => location.hash.includes('a%2Fmap.npz')")
+        page.locator("#other").select_option("2")
+        expect(page.locator(".view")).to_have_count(2)
+        assert page.evaluate("() => window.portolan.showsAll()")
+        page.wait_for_function("() => location.hash.includes('b%2Fmap.npz')")
+        link = page.url
+        page.goto("about:blank")
+        ready(page, link)
+        assert page.evaluate("() => [window.portolan.item.id, window.portolan.other.id]") == [1, 2]
+        # No command draws two maps.
+        page.locator("#command").click()
+        expect(page.locator("#command-note")).to_contain_text("side by side")
+        expect(page.locator("#command-text")).to_be_hidden()
+
+
+def test_a_link_makes_both_fits_again(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "walk.csv").write_text(TABLE)
+    with serving("walk.csv", "--method", "idw", folder=tmp_path) as server:
+        ready(page, server.url)
+        for method in ["kriging", "nearest"]:
+            tab(page, "Fit")
+            page.select_option("#fit-method", method)
+            page.locator("#fit-form button").click()
+            expect(page.locator("#item")).to_contain_text(f"{method} on walk.csv", timeout=60_000)
+        items = own_items(page)
+        page.locator("#item").select_option(str(items["kriging on walk.csv"]))
+        page.locator("#other").select_option(str(items["nearest on walk.csv"]))
+        page.wait_for_function("() => location.hash.includes('other=fit')")
+        link = page.url
+        page.goto("about:blank")
+        server.stop()
+        server.start()
+        ready(page, link)
+        page.wait_for_function("() => window.portolan.item?.name === 'kriging' && window.portolan.other?.name === 'nearest'", timeout=60_000)
+        expect(page.locator(".view")).to_have_count(2)
+
+
+def test_readings_near_a_place_are_compared_at_their_sensors(page: Page, demo: Server) -> None:
+    ready(page, demo.url)
+    page.locator("#item").select_option("2")
+    page.wait_for_function("() => window.portolan.item.id === 2")
+    asked(page, 30.4, 20.6)
+    expect(page.locator("#here-told th", has_text="read − map there")).to_be_visible()
+    sensor = int(page.locator("#here-told tbody tr td").first.inner_text())
+    told = page.evaluate("(n) => fetch(`/api/items/2/sensor?n=${n}`).then((a) => a.json())", sensor)
+    band = page.evaluate("() => window.portolan.band")
+    shown = float(page.locator("#here-told tbody tr td").nth(3).inner_text().replace("−", "-"))
+    assert abs(shown - (told["read"][band] - told["level"][band])) < 0.06
+
+
+def test_a_finger_or_a_key_shows_what_a_sensor_read(browser: Browser, demo: Server) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    page = context.new_page()
+    try:
+        ready(page, demo.url)
+        page.evaluate("() => window.portolan.show(2)")
+        page.wait_for_function("() => window.portolan.item.id === 2 && window.portolan.places.has(1)")
+        page.uncheck("#show-emitters") if page.locator("#show-emitters").is_visible() else page.evaluate("() => { window.portolan.shows.emitters = false; }")
+        x, y = page.evaluate("() => { const a = window.portolan, p = a.places.get(1); a.camera.set({ x: p.x_m[7], y: p.y_m[7], zoom: 5 }); return a.views[0].pixel(p.x_m[7] + 0.2, p.y_m[7]); }")
+        page.locator(".view").tap(position={"x": x, "y": y})
+        expect(page.locator("#here-told .mark")).to_contain_text("Sensor 7")
+        expect(page.locator("#here-told .mark")).to_contain_text("the others say")
+        page.evaluate("() => { window.portolan.here.clear(); }")
+        page.locator(".view").press("Enter")
+        expect(page.locator("#here-told .mark")).to_contain_text("Sensor 7")
+        page.evaluate("() => { const a = window.portolan, e = a.item.emitters[0]; a.shows.emitters = true; a.camera.set({ x: e.x_m, y: e.y_m }); }")
+        page.locator(".view").press("Enter")
+        expect(page.locator("#here-told .mark")).to_contain_text("Emitter 1")
+    finally:
+        context.close()
+
+
+def test_the_open_dialog_speaks_of_its_fields(page: Page, demo: Server, tmp_path: Path) -> None:
+    path = tmp_path / "plain.csv"
+    path.write_text("x,y,a,b\n0,0,-60,-70\n5,1,-63,100\n2,7,-71,-80\n8,8,-75,-81\n")
+    ready(page, demo.url)
+    page.set_input_files("#file", path)
+    told = page.locator("#open-told")
+    expect(told).to_contain_text("“One column per band”")
+    expect(told).not_to_contain_text("--")
+    page.select_option("#open-value", "a")
+    expect(told).to_contain_text("under “Unit”")
+    expect(told).not_to_contain_text("--")
+    page.select_option("#open-unit", "dbm")
+    expect(told).to_contain_text("4 sensors, 1 band(s), dbm")
+    expect(page.locator("#open-warning")).to_have_count(0)
+    # A level that nothing reads is a code.
+    page.select_option("#open-value", "b")
+    expect(page.locator("#open-warning")).to_contain_text("100 dBm")
+    page.locator("#open-silence").fill("100")
+    page.locator("#open-silence").press("Tab")
+    expect(page.locator("#open-warning")).to_have_count(0)
+    page.locator("#open-dialog [data-close]").click()
+
+
+def test_a_new_item_gets_a_level_and_a_band_of_its_own(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "loud.csv").write_text(TABLE)
+    by_command("portolan simulate -o map.npz --grid 12x12 --bands 9", tmp_path)
+    shutil.copy(tmp_path / "map.npz", tmp_path / "city.npz")
+    with serving("loud.csv", "city.npz", folder=tmp_path) as server:
+        ready(page, server.url)
+        page.locator("#item").select_option("2")
+        page.locator("#band").fill("8")
+        page.locator("#item").select_option("1")
+        page.wait_for_function("() => window.portolan.item.id === 1")
+        band, level, limits = page.evaluate("() => { const a = window.portolan; return [a.band, a.level, a.item.limits_all]; }")
+        assert band == 0 and limits[0] <= level <= limits[1]
+
+
+def test_the_best_server_has_a_legend_of_bands(page: Page, demo: Server) -> None:
+    ready(page, demo.url)
+    page.locator("#item").select_option("2")
+    tab(page, "Layers")
+    page.check("[name=layer][value=best]")
+    drawn(page)
+    rows = page.locator("#legend-bands > div")
+    expect(rows.first).to_contain_text("%")
+    assert 1 < rows.count() <= 9
+    expect(rows.first).to_contain_text("band ")
+    # Neighbouring bands can be told apart.
+    seen = rows.evaluate_all("(all) => all.filter((row) => row.firstChild.style).map((row) => [Number(row.textContent.match(/\\d+/)[0]), row.firstChild.style.background.match(/\\d+/g).map(Number)])")
+    colours = dict((band, colour) for band, colour in seen)
+    beside = [(colours[band], colours[band + 1]) for band in colours if band + 1 in colours]
+    assert beside and all(sum(abs(a - b) for a, b in zip(one, two, strict=True)) > 60 for one, two in beside), colours

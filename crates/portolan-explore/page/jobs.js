@@ -1,0 +1,28 @@
+// Jobs that run: each has its bar and its Cancel until it ends.
+
+import * as api from "./api.js";
+import { make } from "./here.js";
+
+const VERBS = { fit: "Fitting ", validate: "Validating ", advise: "Advising " };
+
+/** Shows how far a job is; resolves with the job when it has ended. */
+export async function follow(id) {
+  const what = make("span", { class: "what" });
+  const bar = make("progress", { max: 1, value: 0 });
+  const cancel = make("button", { type: "button", onclick: () => api.remove(`/api/jobs/${id}`).catch(() => {}) }, "Cancel");
+  const row = make("div", { class: "job" }, what, bar, cancel);
+  document.getElementById("jobs").append(row);
+  try {
+    for (;;) {
+      const job = await api.get(`/api/jobs/${id}`);
+      what.textContent = VERBS[job.kind] + job.what;
+      bar.value = job.share;
+      bar.setAttribute("aria-label", `How far: ${what.textContent}`);
+      cancel.setAttribute("aria-label", `Cancel: ${what.textContent}`);
+      if (job.state !== "running") return job;
+      await new Promise((resume) => setTimeout(resume, job.seconds < 2 ? 80 : 250));
+    }
+  } finally {
+    row.remove();
+  }
+}

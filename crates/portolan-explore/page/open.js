@@ -1,0 +1,116 @@
+// Open a file: dropped or chosen, previewed with what is said about it, then read.
+
+import * as api from "./api.js";
+import { make, table } from "./here.js";
+
+const byId = (id) => document.getElementById(id);
+
+/** The fields, by the command's option that each of them is. */
+const FIELDS = { unit: "open-unit", "not-heard": "open-silence", gather: "open-gather", grid: "open-grid", crs: "open-crs", "utc-offset": "open-clock" };
+const COLUMNS = ["open-x", "open-y", "open-value", "open-band", "open-time"];
+/** How the fields are called on the page. */
+const NAMES = {
+  "--columns bands=PREFIX*": "“One column per band”", "--columns bands=": "“One column per band”", "--columns band=NAME": "“Band”",
+  "--columns value=NAME": "“Level”", "--columns x=NAME,y=NAME": "“x or longitude” and “y or latitude”", "--columns": "the fields under “Columns”",
+  "--unit dbm or --unit linear": "dBm or milliwatts under “Unit”", "--unit dbm or db": "dBm or dB under “Unit”", "--unit dbm": "dBm under “Unit”", "--unit relative": "relative under “Unit”", "--unit": "“Unit”",
+  "--not-heard": "“Not heard”", "--gather": "“Gather within”", "--grid ROWSxCOLS": "rows x columns under “Grid”", "--grid": "“Grid”", "--crs": "“Coordinates”", "--utc-offset": "“Clock”",
+};
+
+/** A message of the reader, about fields of this page instead of the command's options. */
+export function aboutFields(message) {
+  let text = message.replace(/pass (?=--)/g, "choose ").replace(/leave out (?=--)/g, "leave empty: ");
+  for (const [option, field] of Object.entries(NAMES)) text = text.replaceAll(option, field);
+  return text;
+}
+
+export class Open {
+  constructor(app) {
+    this.app = app;
+    byId("open-form").addEventListener("submit", (event) => this.submit(event));
+    for (const id of [...Object.values(FIELDS), ...COLUMNS, "open-bands"]) byId(id).addEventListener("change", () => this.preview());
+  }
+
+  /** A file was dropped or chosen. */
+  async take(file) {
+    const { app } = this;
+    if (/^image\//.test(file.type) && !/\.npz$/i.test(file.name)) return app.plan(file);
+    if (file.size > 64 * 2 ** 20) return app.toast(`${file.name} is larger than 64 MB: start portolan explore with it`);
+    try {
+      this.upload = await api.upload(file);
+      this.levelIsBand = false;
+      if (this.upload.summary && !this.upload.lines.length) return await this.read({});
+      this.showPreview(this.upload, true);
+      byId("open-dialog").showModal();
+    } catch (error) {
+      if (error.status) app.toast(error.message);
+    }
+  }
+
+  words() {
+    const words = {}, columns = [], said = (id) => byId(id).value.trim();
+    for (const [name, id] of Object.entries(FIELDS)) if (said(id)) words[name] = said(id);
+    const degrees = /^lon|^lng|longitude/i.test(said("open-x"));
+    const names = [[degrees ? "lon" : "x", "open-x"], [degrees ? "lat" : "y", "open-y"], [this.levelIsBand ? "bands" : "value", "open-value"], ["band", "open-band"], ["bands", "open-bands"], ["time", "open-time"]];
+    for (const [what, id] of names) if (said(id)) columns.push(`${what}=${said(id)}`);
+    if (columns.length) words.columns = columns.join(",");
+    return words;
+  }
+
+  showPreview(found, fresh) {
+    const { lines, summary, problem, warning } = found, told = byId("open-told");
+    told.classList.toggle("bad", Boolean(problem || warning));
+    byId("open-title").textContent = `Open ${found.name}`;
+    if (problem) told.textContent = aboutFields(problem);
+    else {
+      const what = { readings: "Readings", map: "A map", model: "A model", arrays: "Arrays" }[summary.kind];
+      const sensors = summary.sensors ? `${summary.sensors} sensors, ` : "";
+      told.textContent = `${what}: ${sensors}${summary.bands} band(s), ${summary.unit ?? "no unit"}, ${summary.gaps} gaps of ${summary.entries}.`;
+      if (warning) told.append(make("br"), make("strong", { id: "open-warning" }, `Beware: ${warning} Then write it under “Not heard”.`));
+    }
+    byId("open-go").disabled = Boolean(problem);
+    if (!fresh) return;
+    const header = lines[0] ?? [];
+    byId("open-table").replaceChildren(lines.length ? table(header.slice(0, 12), lines.slice(1).map((line) => line.slice(0, 12)), "The first lines of the file") : "");
+    for (const id of COLUMNS) byId(id).replaceChildren(make("option", { value: "" }, "by its name"), ...header.map((name) => make("option", { value: name }, name)));
+    for (const id of [...Object.values(FIELDS), "open-bands"]) byId(id).value = "";
+  }
+
+  async preview() {
+    if (!this.upload) return;
+    const ask = () => api.post(`/api/uploads/${this.upload.upload}/preview`, { words: this.words() });
+    try {
+      this.levelIsBand = false;
+      let found = await ask();
+      // A level without a column that names bands is a table with one band.
+      if (found.problem && byId("open-value").value && !byId("open-band").value && !byId("open-bands").value.trim()) {
+        this.levelIsBand = true;
+        const alone = await ask();
+        if (!alone.problem || /not a band/.test(found.problem)) found = alone;
+        else this.levelIsBand = false;
+      }
+      this.showPreview(found, false);
+    } catch (error) {
+      if (error.status) byId("open-told").textContent = aboutFields(error.message);
+    }
+  }
+
+  async submit(event) {
+    event.preventDefault();
+    try {
+      await this.read(this.words());
+      byId("open-dialog").close();
+    } catch (error) {
+      byId("open-told").classList.add("bad");
+      byId("open-told").textContent = aboutFields(error.message);
+    }
+  }
+
+  /** Reads the upload; readings are fitted at once, so that there is something to see. */
+  async read(words) {
+    const { app } = this;
+    const { item } = await api.post(`/api/uploads/${this.upload.upload}/open`, { words });
+    await app.refresh();
+    await app.show(item);
+    if (app.item.kind === "readings") await app.work.run({ kind: "fit", readings: item, method: "auto" }, app.work.part());
+  }
+}

@@ -11,9 +11,10 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
+use super::Field;
 use super::fit::FieldFit;
 use super::linearised::Reported;
-use super::{Field, NOISE_SHARES};
+use super::start::NOISE_SHARES;
 use crate::error::EstimateError;
 use crate::estimate::emitters::{number_of_emitters, shown};
 use crate::estimate::folds::spread_folds;

@@ -2,8 +2,9 @@
 
 use ndarray::{Array2, Array3};
 
+use super::Field;
 use super::linearised::Reported;
-use super::{Field, NOISE_SHARES, START_ROUNDS};
+use super::start::{NOISE_SHARES, START_ROUNDS};
 use crate::error::EstimateError;
 use crate::estimate::{Context, Emitters, Method, build, method};
 use crate::fixture::{self, Estimate};

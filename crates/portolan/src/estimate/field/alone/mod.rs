@@ -38,8 +38,11 @@ const NEIGHBOURS: usize = 128;
 const JUDGED: usize = 640;
 /// Silent sensors of a band that are listened to.
 const MOST_SILENT: usize = 256;
-/// How far evidence is believed: readings are not quite what either account says.
-const TEMPER: f64 = 0.05;
+/// How far evidence is believed, where a transmitter has to be found and where it is known: readings
+/// are not quite what either account says.
+const TEMPER: (f64, f64) = (0.05, 0.1);
+/// Log odds of path loss before any reading, where the transmitter is known.
+const SEEN: f64 = 1.0;
 /// Places of a transmitter below this share of the evidence are left out.
 const LEAST_SHARE: f64 = 1e-4;
 
@@ -177,10 +180,13 @@ pub(in crate::estimate) fn fit(
         sides.push((account.nugget, fields));
         evidence.push(own);
     }
-    let weights: Vec<f64> = evidence[0]
-        .iter()
-        .zip(&evidence[1])
-        .map(|(plain, about)| 1.0 / (1.0 + (TEMPER * (plain - about)).clamp(-50.0, 50.0).exp()))
+    let weights: Vec<f64> = (0..survey.samples.len())
+        .map(|band| {
+            let better = evidence[1][band] - evidence[0][band];
+            let known = !accounts[1].masts[band].is_empty();
+            let odds = if known { SEEN + TEMPER.1 * better } else { TEMPER.0 * better };
+            1.0 / (1.0 + (-odds).clamp(-50.0, 50.0).exp())
+        })
         .collect();
     let emitters = transmitters(&survey, &sides[1].1, &weights, &accounts[1]);
     let mut built = Vec::new();

@@ -24,6 +24,10 @@ async function knock() {
   setTimeout(knock, 700);
 }
 
+/** The server did not answer: the page says so by itself. */
+export class Gone extends Error {}
+
+/** The server answered with an error. */
 export class Refused extends Error {
   constructor(message, status) {
     super(message);
@@ -36,8 +40,9 @@ async function ask(path, options) {
   try {
     answer = await fetch(path, options);
   } catch (error) {
-    if (error.name !== "AbortError") tell(true);
-    throw error;
+    if (error.name === "AbortError") throw error;
+    tell(true);
+    throw new Gone(error.message);
   }
   tell(false);
   if (answer.ok) return answer;

@@ -113,7 +113,7 @@ class App {
     const others = items.filter((item) => item.kind !== "readings");
     byId("other").replaceChildren(make("option", { value: "" }, "no other map"), ...others.map((item) => make("option", { value: item.id }, named(item))));
     byId("other-pick").hidden = others.length < 2;
-    if (this.item) byId("item").value = this.item.id;
+    if (this.item) byId("item").value = this.wanted;
     byId("other").value = this.other?.id ?? "";
     this.work.setReadings(items);
   }
@@ -125,7 +125,10 @@ class App {
   /** Shows an item. The view stays where it is if the item lies there. */
   async show(id, said = {}) {
     if (id === undefined || id === "") return this.layout();
+    this.wanted = id;
     const item = await api.get(`/api/items/${id}`);
+    // Answers may overtake each other: the last choice counts.
+    if (this.wanted !== id) return;
     const before = this.item;
     this.item = item;
     if (this.other && (this.other.id === item.id || this.other.bands !== item.bands)) this.other = null;
@@ -155,13 +158,15 @@ class App {
     if (this.at && there) this.ask(this.at);
     else if (!there) this.unask();
     await this.loadSensors();
-    this.changed();
+    if (this.item === item) this.changed();
   }
 
   async compare(id) {
+    this.wantedOther = id;
     if (!id) this.other = null;
     else {
       const other = await api.get(`/api/items/${id}`);
+      if (this.wantedOther !== id) return;
       if (other.bands !== this.item.bands) return this.toast(`${this.label(other.id)} has ${other.bands} bands, ${this.label(this.item.id)} has ${this.item.bands}`);
       this.other = other;
     }
@@ -686,6 +691,11 @@ class App {
     });
     for (const button of document.querySelectorAll("[data-close]")) button.addEventListener("click", () => button.closest("dialog").close());
     addEventListener("hashchange", () => location.reload());
+    // What nobody waited for: a server that is gone has its banner, a refusal is told.
+    addEventListener("unhandledrejection", (event) => {
+      if (event.reason instanceof api.Refused) this.toast(event.reason.message);
+      if (event.reason instanceof api.Refused || event.reason instanceof api.Gone) event.preventDefault();
+    });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.changed());
     addEventListener("resize", () => {
       this.bandStrip();

@@ -86,7 +86,7 @@ export class Tiles {
     if (this.asked.has(place)) return this.asked.get(place);
     const work = this.fetchAll(source, view)
       .catch((error) => {
-        if (error.name !== "AbortError" && !(error instanceof TypeError)) console.warn(error.message);
+        if (error.name !== "AbortError" && !(error instanceof api.Gone)) console.warn(error.message);
       })
       .finally(() => this.asked.delete(place));
     this.asked.set(place, work);

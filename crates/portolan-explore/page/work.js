@@ -100,7 +100,7 @@ export class Work {
       await app.refresh();
       // Who has gone on to other readings meanwhile is not called back.
       const of = app.items.find((item) => item.id === job.item)?.source.fit?.readings;
-      if (!app.item || app.item.readings === of) await use(job.item);
+      if (!app.item || (app.item.readings === of && app.wanted === app.item.id)) await use(job.item);
       part.append(make("p", {}, `Fitted in ${number(job.seconds, 2)} s.`));
     }
     if (job.advice) app.check.advised(job, part);

@@ -79,17 +79,29 @@ struct Entrant {
     label: &'static str,
     /// The name in the register.
     name: &'static str,
+    /// What it counts in a combination before any sensor was left out.
+    share: f64,
     method: Box<dyn Method>,
+}
+
+/// A method that takes part in a combination.
+struct Member {
+    label: &'static str,
+    share: f64,
+    model: Model,
 }
 
 fn entrants() -> Vec<Entrant> {
     let rough = Kriging::default();
     let smooth = Kriging { covariance: Family::Matern32, ..rough };
+    let entrant =
+        |label, name, share, method: Box<dyn Method>| Entrant { label, name, share, method };
     vec![
-        Entrant { label: "kriging", name: "kriging", method: Box::new(rough) },
-        Entrant { label: "field", name: "field", method: Box::new(Field::default()) },
-        Entrant { label: "kriging:covariance=matern32", name: "kriging", method: Box::new(smooth) },
-        Entrant { label: "thin_plate", name: "thin_plate", method: Box::new(ThinPlate::default()) },
+        entrant("kriging", "kriging", 0.45, Box::new(rough)),
+        entrant("field", "field", 0.45, Box::<Field>::default()),
+        // Smooth fields are far off where they go on beyond the sensors.
+        entrant("kriging:covariance=matern32", "kriging", 0.1, Box::new(smooth)),
+        entrant("thin_plate", "thin_plate", 0.0, Box::<ThinPlate>::default()),
     ]
 }
 
@@ -234,7 +246,7 @@ impl Auto {
         context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
-        entrants.retain(|e| e.name != "thin_plate");
+        entrants.retain(|e| e.share > 0.0);
         entrants.iter_mut().filter(|e| e.name == "field").for_each(|e| e.method = Box::new(Alone));
         if self.folds.is_some() {
             let (runs, best) = self.race(&entrants, readings, context, progress)?;
@@ -244,12 +256,14 @@ impl Auto {
         if many {
             entrants.truncate(2);
         }
-        let mut members: Vec<(&'static str, Model)> = Vec::new();
+        let mut members: Vec<Member> = Vec::new();
         for (i, entrant) in entrants.iter().enumerate() {
             let share = |i: usize| i as f64 / entrants.len() as f64;
             let part = progress.part(share(i)..share(i + 1));
             match entrant.method.fit(readings, context, &part) {
-                Ok(model) => members.push((entrant.label, model)),
+                Ok(model) => {
+                    members.push(Member { label: entrant.label, share: entrant.share, model });
+                }
                 Err(EstimateError::Numerical(_) | EstimateError::Input(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -335,20 +349,20 @@ fn chosen(
 /// The members as one model.
 fn join(
     readings: &Readings,
-    members: Vec<(&'static str, Model)>,
+    members: Vec<Member>,
     found: Option<Weighed>,
 ) -> Result<Model, EstimateError> {
     if members.is_empty() {
         return Err(EstimateError::Numerical("no method could fit the readings".into()));
     }
-    let equal = 1.0 / members.len() as f64;
-    let weight = |m: usize| found.as_ref().map_or(equal, |f| f[m].0);
+    let shares: f64 = members.iter().map(|m| m.share).sum();
+    let weight = |m: usize| found.as_ref().map_or(members[m].share / shares, |f| f[m].0);
     let error = |m: usize| found.as_ref().map(|f| f[m].1[0]).filter(|e| e.is_finite());
     let candidates: Vec<Candidate> = members
         .iter()
         .enumerate()
-        .map(|(m, (label, _))| Candidate {
-            method: label.to_string(),
+        .map(|(m, member)| Candidate {
+            method: member.label.to_string(),
             rmse_db: error(m),
             weight: Some(weight(m)),
         })
@@ -370,8 +384,8 @@ fn join(
         None => " (too many sensors to weigh them)",
     };
     let note = format!("combined {}{basis}", table.join(", "));
-    let mut report = members[heaviest].1.report().clone();
-    let emitters = members[heaviest].1.emitters().to_vec();
+    let mut report = members[heaviest].model.report().clone();
+    let emitters = members[heaviest].model.emitters().to_vec();
     report.notes.insert(0, note);
     if let Some(error) = candidates[heaviest].rmse_db {
         report.add_fitted(&[("cross_validated_rmse_db", error)]);
@@ -382,7 +396,7 @@ fn join(
     let parts = members.into_iter().zip(&weights);
     let kept: Vec<(f64, Box<dyn Predictor>)> = parts
         .filter(|(_, w)| **w > 0.0)
-        .map(|((_, model), w)| (*w, model.into_predictor()))
+        .map(|(member, w)| (*w, member.model.into_predictor()))
         .collect();
     let model = Model::new(readings, Combined::new(kept)).with_stated_noise(readings);
     Ok(model.with_report(report).with_emitters(emitters))

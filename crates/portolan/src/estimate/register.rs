@@ -254,7 +254,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "auto",
         summary: "several methods, chosen or combined by how they predict sensors left out (the default)",
-        revision: 7,
+        revision: 8,
         gives_spread: true,
         needs_truth: false,
         takes_start: true,

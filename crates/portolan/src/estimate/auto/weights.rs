@@ -3,19 +3,19 @@
 
 use faer::Mat;
 
+use super::Member;
 use crate::error::EstimateError;
 use crate::estimate::folds::{Split, folds};
 use crate::estimate::held_out::Judge;
 use crate::linalg::solve_general;
 use crate::link::DB_PER_LN;
-use crate::model::Model;
 use crate::readings::Readings;
 
 /// Parts that boxes of sensors are left out in.
 const BOX_PARTS: usize = 5;
-/// How far weights are drawn together, in units of the least squared error: small differences are
-/// luck.
-const CAUTION: f64 = 0.03;
+/// How far weights are drawn to the members' shares, in units of the least squared error over the number of
+/// readings: the fewer there are, the more of a difference is luck.
+const CAUTION: f64 = 100.0;
 
 /// Every member's weight, and its rmse in dB at sensors left out one by one and box by box.
 pub(super) type Weighed = Vec<(f64, [f64; 2])>;
@@ -23,7 +23,7 @@ pub(super) type Weighed = Vec<(f64, [f64; 2])>;
 /// Weighs the members; None where one of them cannot leave sensors out.
 pub(super) fn weighed(
     readings: &Readings,
-    members: &[(&'static str, Model)],
+    members: &[Member],
 ) -> Result<Option<Weighed>, EstimateError> {
     let judge = Judge::new(readings);
     let sites = readings.sites();
@@ -34,7 +34,7 @@ pub(super) fn weighed(
         .collect();
     // Errors in ln power of every member, one by one and box by box.
     let mut errors: [Vec<Vec<Option<f64>>>; 2] = [Vec::new(), Vec::new()];
-    for (_, model) in members {
+    for Member { model, .. } in members {
         let Some(one) = model.leave_one_out()? else { return Ok(None) };
         errors[0].push(judge.errors(&all, &one));
         let mut own = Vec::new();
@@ -61,8 +61,12 @@ pub(super) fn weighed(
             }
         }
     }
-    (0..count).for_each(|i| total[i][i] += CAUTION);
-    let weights = best_weights(&total);
+    let read = readings.power().iter().filter(|p| !p.is_nan()).count().max(1);
+    let caution = CAUTION / read as f64;
+    (0..count).for_each(|i| total[i][i] += caution);
+    let shares: f64 = members.iter().map(|m| m.share).sum();
+    let pull: Vec<f64> = members.iter().map(|m| caution * m.share / shares).collect();
+    let weights = best_weights(&total, &pull);
     Ok(Some(weights.into_iter().zip(each).collect()))
 }
 
@@ -86,25 +90,30 @@ fn gram(errors: &[Vec<Option<f64>>]) -> Vec<Vec<f64>> {
     sums
 }
 
-/// Weights of sum 1, none negative, with the least w^T A w: over every set of members the free
-/// minimum, where it is positive.
-fn best_weights(matrix: &[Vec<f64>]) -> Vec<f64> {
+/// Weights of sum 1, none negative, with the least w^T A w - 2 w^T b: over every set of members the
+/// free minimum, where it is positive.
+fn best_weights(matrix: &[Vec<f64>], pull: &[f64]) -> Vec<f64> {
     let count = matrix.len();
     let mut best = (f64::INFINITY, vec![1.0 / count as f64; count]);
     for set in 1usize..1 << count {
         let own: Vec<usize> = (0..count).filter(|m| set >> m & 1 == 1).collect();
         let part = Mat::from_fn(own.len(), own.len(), |i, j| matrix[own[i]][own[j]]);
-        let ones = Mat::from_fn(own.len(), 1, |_, _| 1.0);
-        let Some(free) = solve_general(part.as_ref(), ones.as_ref()) else { continue };
-        let sum: f64 = (0..own.len()).map(|i| free[(i, 0)]).sum();
+        let right = Mat::from_fn(own.len(), 2, |i, j| if j == 0 { 1.0 } else { pull[own[i]] });
+        let Some(free) = solve_general(part.as_ref(), right.as_ref()) else { continue };
+        let sum = |j: usize| (0..own.len()).map(|i| free[(i, j)]).sum::<f64>();
+        let level = (1.0 - sum(1)) / sum(0);
         let mut weights = vec![0.0; count];
-        own.iter().enumerate().for_each(|(i, &m)| weights[m] = free[(i, 0)] / sum);
+        for (i, &m) in own.iter().enumerate() {
+            weights[m] = level * free[(i, 0)] + free[(i, 1)];
+        }
         if weights.iter().any(|w| !w.is_finite() || *w < 0.0) {
             continue;
         }
         let value: f64 = (0..count)
-            .flat_map(|i| (0..count).map(move |j| (i, j)))
-            .map(|(i, j)| weights[i] * matrix[i][j] * weights[j])
+            .map(|i| {
+                let row: f64 = matrix[i].iter().zip(&weights).map(|(a, w)| a * w).sum();
+                weights[i] * (row - 2.0 * pull[i])
+            })
             .sum();
         if value < best.0 {
             best = (value, weights);
@@ -120,10 +129,14 @@ mod tests {
     #[test]
     fn weights_are_those_of_the_least_error() {
         // Independent errors: by their precision. One that only repeats a better one: nothing.
-        let apart = best_weights(&[vec![1.0, 0.0], vec![0.0, 4.0]]);
+        let none = [0.0; 2];
+        let apart = best_weights(&[vec![1.0, 0.0], vec![0.0, 4.0]], &none);
         assert!((apart[0] - 0.8).abs() < 1e-12 && (apart[1] - 0.2).abs() < 1e-12, "{apart:?}");
-        let same = best_weights(&[vec![1.0, 1.5], vec![1.5, 4.0]]);
+        let same = best_weights(&[vec![1.0, 1.5], vec![1.5, 4.0]], &none);
         assert_eq!(same, [1.0, 0.0]);
+        // Errors that say little leave the shares as they were.
+        let cautious = best_weights(&[vec![1e6 + 1.0, 0.0], vec![0.0, 1e6 + 4.0]], &[2e5, 8e5]);
+        assert!((cautious[0] - 0.2).abs() < 1e-5, "{cautious:?}");
     }
 
     #[test]

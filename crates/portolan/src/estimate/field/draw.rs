@@ -9,7 +9,7 @@ use faer::Mat;
 use ndarray::Array2;
 use rayon::prelude::*;
 
-use super::law::{Covariates, Law, Mast, PathLoss, Shadow, mean_trend};
+use super::law::{Covariates, Law, Mast, PathLoss, Shadow, mean_trend, normalised};
 use crate::error::EstimateError;
 use crate::estimate::interpolated::COARSE;
 use crate::gaussian_process::{Correlation, Neighbourhood, Neighbours};
@@ -130,24 +130,7 @@ impl EmitterKriging {
                 let correlations = e.correlation().matrix(sensors);
                 let covariates = Covariates::new(&correlations, e.shadow.sill, &e.noise);
                 let covariates = covariates.ok_or_else(singular)?;
-                // Level and exponent would move too: about the mean loss, in closed form.
-                let basis = e.basis(sensors);
-                let mut half = basis.clone();
-                covariates.cholesky.half_solve(half.as_mut());
-                let mut gram = product(half.transpose(), half.as_ref());
-                gram[(0, 0)] += e.law.level_sd.powi(-2);
-                gram[(1, 1)] += e.law.exponent_sd.powi(-2);
-                covariates.cholesky.other_half_solve(half.as_mut());
-                let mut lack = half.transpose().to_owned();
-                let gram = Cholesky::new(gram.as_ref()).ok_or_else(singular)?;
-                gram.half_solve(lack.as_mut());
-                let diagonal = covariates.cholesky.inverse_diagonal();
-                Ok((0..sensors.len())
-                    .map(|i| {
-                        let own = diagonal[i] - lack.col(i).squared_norm_l2();
-                        e.values[i] - whole[(i, 0)] / own.max(1e-12 * diagonal[i])
-                    })
-                    .collect())
+                Ok(e.left_out(whole, &covariates.cholesky.inverse_diagonal()))
             })
             .collect::<Result<_, EstimateError>>()?;
         let shape = (columns.len(), sensors.len());
@@ -186,13 +169,32 @@ impl EmitterKriging {
 }
 
 impl EmitterField {
-    /// The trend's basis at some sensors: a level, and the loss averaged over places.
-    fn basis(&self, sites: &[Site]) -> Mat<f64> {
-        let losses = self.losses(sites);
-        Mat::from_fn(sites.len(), 2, |i, j| match j {
-            0 => 1.0,
-            _ => -self.weights.iter().enumerate().map(|(k, w)| w * losses[(i, k)]).sum::<f64>(),
-        })
+    /// What the others say at every sensor, with the place, the level and the exponent that they
+    /// alone speak for: under one place in closed form (Rasmussen and Williams 2006, equations 5.10
+    /// to 5.12), places weighed without what the sensor itself said of them. `whole` is what `weigh`
+    /// gave, `diagonal` that of K^-1.
+    fn left_out(&self, whole: &Mat<f64>, diagonal: &[f64]) -> Vec<f64> {
+        let places = || self.weights.iter().zip(&self.trends).enumerate();
+        let level: f64 = places().map(|(_, (w, t))| w * t.level).sum();
+        let left_out = |i: usize| {
+            let slopes = places().map(|(k, (w, t))| w * t.exponent * whole[(i, 2 + k)]);
+            let one = whole[(i, 1)];
+            let values = whole[(i, 0)] + level * one - slopes.sum::<f64>();
+            let (logs, errors): (Vec<f64>, Vec<f64>) = places()
+                .map(|(k, (weight, t))| {
+                    let loss = whole[(i, 2 + k)];
+                    let [a, b, c] = t.covariance;
+                    let moved = one * one * a - 2.0 * one * loss * b + loss * loss * c;
+                    let precision = (diagonal[i] - moved).max(1e-12 * diagonal[i]);
+                    let error = (values - t.level * one + t.exponent * loss) / precision;
+                    let log = weight.ln() + 0.5 * (error * error * precision - precision.ln());
+                    (log, error)
+                })
+                .unzip();
+            let (weights, _) = normalised(logs);
+            self.values[i] - weights.iter().zip(&errors).map(|(w, e)| w * e).sum::<f64>()
+        };
+        (0..self.values.len()).map(left_out).collect()
     }
 
     fn correlation(&self) -> Correlation {

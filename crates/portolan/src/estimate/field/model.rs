@@ -104,12 +104,13 @@ pub(super) fn load_field(
             .matrix(&format!("trends_{r}"))?
             .rows()
             .into_iter()
-            .filter(|row| row.len() == 5)
+            // Older models have no evidence.
+            .filter(|row| row.len() == 5 || row.len() == 6)
             .map(|row| PathLoss {
                 level: row[0],
                 exponent: row[1],
                 covariance: [row[2], row[3], row[4]],
-                log_evidence: 0.0,
+                log_evidence: row.get(5).copied().unwrap_or(0.0),
             })
             .collect(),
         masts: load_masts(archive, &format!("masts_{r}"))?,
@@ -146,9 +147,9 @@ pub(super) fn save_field(archive: &mut Archive, r: &str, field: &EmitterField) {
     archive.put_vector(&format!("law_{r}"), &law);
     archive.put_sites(&format!("places_{r}"), &field.places);
     archive.put_vector(&format!("weights_{r}"), &field.weights);
-    let trends = Array2::from_shape_fn((field.trends.len(), 5), |(j, k)| {
-        let t = &field.trends[j];
-        [t.level, t.exponent, t.covariance[0], t.covariance[1], t.covariance[2]][k]
+    let trends = Array2::from_shape_fn((field.trends.len(), 6), |(j, k)| {
+        let PathLoss { level, exponent, covariance: [a, b, c], log_evidence } = field.trends[j];
+        [level, exponent, a, b, c, log_evidence][k]
     });
     archive.put_matrix(&format!("trends_{r}"), &trends);
     let masts = Array2::from_shape_fn((field.masts.len(), 4), |(j, k)| {

@@ -124,8 +124,8 @@ impl EmitterField {
     fn judged_again(self, sites: &[Site]) -> Option<Self> {
         let correlations = Correlation::exponential(self.shadow.decorrelation_m).matrix(sites);
         let covariates = Covariates::new(&correlations, self.shadow.sill, &self.noise)?;
-        let places =
-            EmitterPlaces { at: self.places.clone(), log_prior: vec![0.0; self.places.len()] };
+        let before = self.weights.iter().zip(&self.trends).map(|(w, t)| w.ln() - t.log_evidence);
+        let places = EmitterPlaces { at: self.places.clone(), log_prior: before.collect() };
         let losses = self.losses(sites);
         let found = EmitterPosterior::new(covariates, &self.law, &places, &losses, &self.values);
         Some(Self { weights: found.weights, trends: found.trends, ..self })

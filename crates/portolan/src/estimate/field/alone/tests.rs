@@ -134,3 +134,18 @@ fn auto_says_what_it_combined_and_is_no_worse() {
     assert_eq!(there(&again), there(&auto));
     assert_eq!(again.report().candidates, report.candidates);
 }
+
+#[test]
+fn a_sensor_left_out_tells_nothing_of_its_transmitter() {
+    let survey = survey(4, 12, 3);
+    let readings = survey.readings(-200.0, false);
+    let model = super::fit(&readings, &Context::default(), &Progress::silent()).unwrap();
+    let all = model.leave_one_out().unwrap().unwrap();
+    for (sensor, site) in survey.sites.iter().enumerate() {
+        let without = model.predict_without(&[*site]).unwrap().unwrap();
+        for band in 0..3 {
+            let (a, b) = (all[[sensor, band]], without[[0, band]]);
+            assert!((a / b - 1.0).abs() < 1e-6, "sensor {sensor}, band {band}: {a} and {b}");
+        }
+    }
+}

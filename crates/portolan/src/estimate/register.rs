@@ -240,7 +240,7 @@ const METHODS: &[Registered] = &[
     Registered {
         name: "field",
         summary: "path loss and shadowing of every emitter, with places, PSDs and a spread (ours)",
-        revision: 7,
+        revision: 8,
         gives_spread: true,
         needs_truth: false,
         takes_start: true,

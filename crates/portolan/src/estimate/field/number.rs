@@ -104,7 +104,7 @@ impl Field {
         if told(readings, context) || readings.bands() == 1 || sure() {
             return Ok((factored, None));
         }
-        let some = some_of(&well_read(readings), JUDGED);
+        let some = well_read(&some_of(readings, JUDGED));
         let folds = spread_folds(some.sites(), SENSOR_PARTS);
         let turns: Vec<SensorTurn> =
             folds[..SENSOR_TURNS].iter().filter_map(|fold| SensorTurn::new(&some, fold)).collect();
@@ -246,7 +246,8 @@ impl Field {
     ) -> Result<Losses, EstimateError> {
         let quiet = progress.quiet();
         let targets = Reported::new(&turn.kept);
-        let mut fit = self.judged(&turn.kept, &targets, emitters, context)?;
+        let fit = self.started(&turn.kept, &targets, emitters, context, &quiet)?;
+        let mut fit = FieldFit { law_sensors: LAW_SENSORS, ..fit };
         fit.run(self.rounds.unwrap_or(SENSOR_ROUNDS), &quiet)?;
         let model = fit.predict(turn.held.sites()).mapv(f64::exp).dot(&fit.psd);
         Ok(turn.losses(|sensor| model.row(sensor).to_vec()))
@@ -261,16 +262,28 @@ fn told(readings: &Readings, context: &Context<'_>) -> bool {
 
 /// The bands that enough sensors read to spare some of them; all where many are not.
 fn well_read(readings: &Readings) -> Readings {
+    let sensors: Vec<usize> = (0..readings.sensors()).collect();
+    let enough: Vec<bool> =
+        read_by(readings, &sensors).into_iter().map(|count| count >= READ_BY).collect();
+    with_most(readings, &enough).unwrap_or_else(|| readings.clone())
+}
+
+/// How many of some sensors read each band.
+fn read_by(readings: &Readings, sensors: &[usize]) -> Vec<usize> {
     let read = |entry: (usize, usize)| match readings.values() {
         Values::Power(power) => !power[entry].is_nan(),
         Values::Levels { levels, .. } => levels[entry] != MISSING_LEVEL,
     };
-    let sensors = |band: usize| (0..readings.sensors()).filter(|&n| read((n, band))).count();
-    let bands: Vec<usize> = (0..readings.bands()).filter(|&b| sensors(b) >= READ_BY).collect();
-    // Where many are hardly read there is nothing to compare.
-    let most = bands.len() > 1 && bands.len() * 4 >= readings.bands() * 3;
-    let some = most.then(|| readings.with_bands(&bands).ok()).flatten();
-    some.unwrap_or_else(|| readings.clone())
+    (0..readings.bands())
+        .map(|band| sensors.iter().filter(|&&sensor| read((sensor, band))).count())
+        .collect()
+}
+
+/// Some of the bands; None where they are not most.
+fn with_most(readings: &Readings, wanted: &[bool]) -> Option<Readings> {
+    let bands: Vec<usize> = (0..wanted.len()).filter(|&band| wanted[band]).collect();
+    let most = bands.len() > 1 && bands.len() * 4 >= wanted.len() * 3;
+    most.then(|| readings.with_bands(&bands).ok()).flatten()
 }
 
 /// At most so many of the sensors, evenly spread over their order.
@@ -339,9 +352,12 @@ struct SensorTurn {
 }
 
 impl SensorTurn {
-    /// None where a band would be left without readings.
+    /// Of the bands that both kinds of sensors read; None where most are not.
     fn new(readings: &Readings, fold: &[usize]) -> Option<Self> {
         let kept: Vec<usize> = (0..readings.sensors()).filter(|s| !fold.contains(s)).collect();
+        let read = read_by(readings, &kept).into_iter().zip(read_by(readings, fold));
+        let read: Vec<bool> = read.map(|(kept, held)| kept > 0 && held > 0).collect();
+        let readings = with_most(readings, &read)?;
         let (kept, held) = (readings.subset(&kept).ok()?, readings.subset(fold).ok()?);
         Some(Self { kept, held })
     }
@@ -351,5 +367,28 @@ impl SensorTurn {
         let mut losses = Losses::default();
         (0..self.held.sensors()).for_each(|n| losses.add(&judge, n, &spectrum(n)));
         losses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scale::Scale;
+    use crate::site::Site;
+
+    #[test]
+    fn a_turn_leaves_out_bands_that_only_one_side_reads() {
+        let sites: Vec<Site> = (0..8).map(|n| Site::new(n as f64, (n * n) as f64)).collect();
+        let mut power = Array2::from_shape_fn((8, 6), |(n, k)| 1.0 + (n + k) as f64);
+        // Sensors 0 and 4 are held out: band 5 is read by them alone, band 0 by the others alone.
+        for n in 0..8 {
+            power[[n, if n % 4 == 0 { 0 } else { 5 }]] = f64::NAN;
+        }
+        let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
+        assert!(SensorTurn::new(&readings, &[0, 4]).is_none(), "four of six bands are not most");
+        let most = readings.with_bands(&[0, 1, 2, 3, 4]).unwrap();
+        let turn = SensorTurn::new(&most, &[0, 4]).unwrap();
+        assert_eq!((turn.kept.bands(), turn.held.bands()), (4, 4));
+        assert_eq!((turn.kept.sensors(), turn.held.sensors()), (6, 2));
     }
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
+from urllib.parse import quote
 
 from playwright.sync_api import Browser, Page, Route, expect
 from support import Server, drawn, ready, serving
@@ -208,6 +210,149 @@ def test_a_link_makes_both_fits_again(page: Page, tmp_path: Path) -> None:
         ready(page, link)
         page.wait_for_function("() => window.portolan.item?.name === 'kriging' && window.portolan.other?.name === 'nearest'", timeout=60_000)
         expect(page.locator(".view")).to_have_count(2)
+
+
+def link_of(page: Page, *words: str) -> str:
+    """The address, as soon as it holds all these words."""
+    page.wait_for_function("(words) => { const said = decodeURIComponent(location.hash).replaceAll('+', ' '); return words.every((word) => said.includes(word)); }", arg=list(words))
+    return page.url
+
+
+def test_a_link_keeps_time_emitter_advice_and_errors(page: Page, tmp_path: Path) -> None:
+    lines = TABLE.splitlines()
+    (tmp_path / "walk.csv").write_text("\n".join([lines[0] + ",time"] + [f"{line},2024-05-01T10:{i:02}:00Z" for i, line in enumerate(lines[1:])]))
+    with serving("walk.csv", "--method", "field", folder=tmp_path) as server:
+        ready(page, server.url)
+        page.wait_for_function("() => window.portolan.item?.kind === 'model'", timeout=60_000)
+        page.locator("#time").fill("400")
+        until = page.evaluate("() => window.portolan.until")
+        page.get_by_role("button", name="Show emitter 1").click()
+        tab(page, "Check")
+        page.locator("#advise-count").fill("4")
+        page.locator("#advise-form button").click()
+        expect(page.locator("#advise-told tbody tr")).to_have_count(4, timeout=60_000)
+        validate(page, "idw")
+        page.get_by_label("Errors on the map").select_option("idw")
+        link = link_of(page, "time=", "emitter=1", "advise=4", "errors=idw")
+        advice = page.evaluate("() => window.portolan.advice")
+
+        def same() -> None:
+            page.wait_for_function("() => window.portolan.advice.length === 4 && window.portolan.errors?.method === 'idw'", timeout=60_000)
+            app = page.evaluate("() => { const a = window.portolan; return [a.until, a.emitter, a.advice, document.getElementById('time').value]; }")
+            assert app == [until, 0, advice, "400"]
+            expect(page.locator("#advise-told tbody tr")).to_have_count(4)
+            expect(page.get_by_label("Errors on the map")).to_have_value("idw")
+            link_of(page, "time=", "emitter=1", "advise=4", "errors=idw")
+
+        # The server has the results.
+        page.goto("about:blank")
+        ready(page, link)
+        same()
+        assert page.evaluate("async () => (await (await fetch('/api/state')).json()).jobs.length") == 3
+        # The server was started anew: they are made again.
+        page.goto("about:blank")
+        server.stop()
+        server.start()
+        ready(page, link)
+        same()
+
+
+def test_a_link_that_waits_for_its_fit_stays_whole(page: Page, tmp_path: Path) -> None:
+    for name in ["one.csv", "two.csv"]:
+        (tmp_path / name).write_text(TABLE)
+    with serving("one.csv", "two.csv", "--method", "unn", "--set", "iterations=900000", folder=tmp_path) as server:
+        name = '{"of":"two.csv","method":"kriging","settings":{},"emitters":null,"seed":0}'
+        fit = "fit:" + name
+        held: list[Route] = []
+        page.route("**/api/jobs", lambda route: held.append(route))
+        ready(page, f"{server.url}#item={quote(fit)}&band=0&zoom=4&centre=3,4")
+        # While it is being fitted, a reload must ask for it again.
+        page.evaluate("() => window.portolan.camera.set({ x: 5 })")
+        link_of(page, "centre=5,4", name)
+        page.wait_for_function("() => window.portolan.item?.name === 'one.csv'")
+        while not held:
+            page.wait_for_timeout(20)
+        held[0].continue_()
+        page.wait_for_function("() => window.portolan.item?.name === 'kriging' && window.portolan.item.readings === 2", timeout=60_000)
+        link_of(page, "centre=5,4", name)
+
+
+def test_every_survey_is_fitted_and_the_one_that_is_looked_at_is_followed(page: Page, tmp_path: Path) -> None:
+    for name in ["one.csv", "two.csv", "three.csv"]:
+        (tmp_path / name).write_text(TABLE)
+    (tmp_path / "odd.csv").write_text("here,there\n1,2\n")
+    with serving(".", "--method", "unn", "--set", "iterations=900000", folder=tmp_path) as server:
+        ready(page, server.url)
+        expect(page.locator(".job .what", has_text="Fitting unn on one.csv")).to_have_count(1)
+        expect(page.locator(".job .what", has_text="Waiting: unn on")).to_have_count(2)
+        # The file that was not opened is named, and why.
+        page.locator("#skipped summary").click()
+        expect(page.locator("#skipped-list")).to_contain_text("odd.csv: line 1")
+        page.get_by_role("button", name="Cancel: Waiting: unn on three.csv").click()
+        expect(page.locator(".job")).to_have_count(2)
+        page.get_by_role("button", name="Cancel: Fitting unn on one.csv").click()
+        expect(page.locator(".job .what", has_text="Fitting unn on two.csv")).to_have_count(1, timeout=20_000)
+        page.get_by_role("button", name="Cancel: Fitting unn on two.csv").click()
+        expect(page.locator(".job")).to_have_count(0, timeout=20_000)
+    waits = True
+
+    def late(route: Route) -> None:
+        """The fits end when the test says so."""
+        answer = route.fetch()
+        told = answer.json()
+        for job in told.get("jobs", [told]) if waits else []:
+            job.update(state="running", item=None)
+        if waits and "items" in told:
+            told["items"] = [item for item in told["items"] if item["kind"] == "readings"]
+        route.fulfill(response=answer, json=told)
+
+    with serving("one.csv", "two.csv", "--method", "idw", folder=tmp_path) as server:
+        page.route(re.compile(r"/api/(state|jobs/\d+)$"), late)
+        ready(page, server.url)
+        page.locator("#item").select_option("2")
+        page.wait_for_function("() => window.portolan.item.id === 2")
+        waits = False
+        page.wait_for_function("() => window.portolan.item.kind === 'model' && window.portolan.item.readings === 2")
+        expect(page.locator(".job")).to_have_count(0)
+        assert sorted(own_items(page)) == ["idw on one.csv", "idw on two.csv", "one.csv (readings)", "two.csv (readings)"]
+        page.unroute_all(behavior="wait")
+
+
+def test_what_is_shown_can_be_closed(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "walk.csv").write_text(TABLE)
+    with serving("walk.csv", "--method", "idw", folder=tmp_path) as server:
+        ready(page, server.url)
+        page.wait_for_function("() => window.portolan.item?.kind === 'model'")
+        tab(page, "Fit")
+        page.select_option("#fit-method", "kriging")
+        page.locator("#fit-form button").click()
+        page.wait_for_function("() => window.portolan.item?.name === 'kriging'", timeout=60_000)
+        close = page.get_by_role("button", name="Close what is shown")
+        # Keep it, then close it, with the keyboard alone.
+        close.press("Enter")
+        expect(page.locator("#close-title")).to_have_text("Close kriging on walk.csv?")
+        page.keyboard.press("Escape")
+        assert list(own_items(page)) == ["walk.csv (readings)", "idw on walk.csv", "kriging on walk.csv"]
+        close.press("Enter")
+        page.get_by_role("button", name="Close", exact=True).press("Enter")
+        page.wait_for_function("() => window.portolan.item?.name === 'idw'")
+        assert list(own_items(page)) == ["walk.csv (readings)", "idw on walk.csv"]
+        expect(page.locator("#item")).to_be_focused()
+        # Readings take their fits with them; then there is nothing.
+        page.locator("#item").select_option("1")
+        page.wait_for_function("() => window.portolan.item?.id === 1")
+        close.click()
+        expect(page.locator("#close-told")).to_contain_text("The fit to these readings closes, too.")
+        page.locator("#close-go").click()
+        expect(page.locator("#item")).to_contain_text("nothing yet: open a file")
+        expect(close).to_be_disabled()
+        expect(page.locator("#bands")).to_be_hidden()
+        expect(page.locator("#about")).to_be_empty()
+        page.wait_for_function("() => location.hash === '#' || location.hash === ''")
+        # And a file can be opened again.
+        page.set_input_files("#file", tmp_path / "walk.csv")
+        page.locator("#open-go").click()
+        page.wait_for_function("() => window.portolan.item?.kind === 'model'", timeout=60_000)
 
 
 def test_readings_near_a_place_are_compared_at_their_sensors(page: Page, demo: Server) -> None:

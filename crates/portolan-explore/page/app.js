@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { number, strip, timeline } from "./chart.js";
 import { Check } from "./check.js";
+import { Close } from "./close.js";
 import { bandShades, setPalettes, shades } from "./colour.js";
 import { Here, make } from "./here.js";
 import { bands, legend } from "./legend.js";
@@ -19,7 +20,7 @@ const byId = (id) => document.getElementById(id);
 
 class App {
   constructor() {
-    Object.assign(this, { items: [], item: null, other: null, mode: "side", band: 0, layer: "power", level: -70, at: null, palette: "viridis", limits: "band", own: [-90, -40], emitter: null, advice: [], errors: null, until: null, pointer: null, underlay: null, opacity: 0.65 });
+    Object.assign(this, { items: [], item: null, other: null, mode: "side", band: 0, layer: "power", level: -70, at: null, palette: "viridis", limits: "band", own: [-90, -40], emitter: null, advice: [], errors: null, until: null, pointer: null, underlay: null, opacity: 0.65, pending: {} });
     this.shows = { sensors: true, emitters: true, advice: true };
     this.places = new Map();
     this.levels = new Map();
@@ -36,6 +37,7 @@ class App {
     this.under = new Under(this);
     this.work = new Work(this);
     this.check = new Check(this);
+    this.close = new Close(this);
     this.open = new Open(this);
     this.take = new Take(this);
   }
@@ -51,26 +53,61 @@ class App {
     this.said(said);
     this.wire();
     this.setItems(state.items);
-    const wish = link.resolve(said.item, state.items).item, other = link.resolve(said.other, state.items).item;
-    const usual = state.items.findLast((i) => i.kind !== "readings") ?? state.items[0];
-    await this.show((wish ?? usual)?.id, said);
-    if (other) await this.compare(other.id);
+    this.check.earlier(state.jobs);
+    this.skipped(state.skipped);
+    const wish = link.resolve(said.item, state.items).item;
+    // What the link says and is not seen yet stays in the link.
+    this.pending = link.rest(said);
+    if (wish || !said.item) delete this.pending.item;
+    await this.show((wish ?? this.usual())?.id, this.pending.item ? { ...said, emitter: null } : said);
     if (said.at) this.ask(said.at);
-    const missing = [[wish, said.item, (id) => this.show(id)], [other, said.other, (id) => this.compare(id)]].filter(([found]) => !found);
-    this.remake(missing, state.jobs.filter((job) => job.state === "running"));
+    this.remake(said, state.jobs.filter((job) => ["running", "waiting"].includes(job.state)));
     document.documentElement.dataset.ready = "true";
   }
 
-  /** Follows what runs, then makes the fits again that a link names and the server does not have. */
-  async remake(missing, running) {
-    await Promise.allSettled(running.map((job) => this.work.follow(job)));
-    for (const [, name, use] of missing) {
-      const { item, fit } = link.resolve(name, this.items);
+  /** What is shown where nobody has chosen: the last map or model, or readings. */
+  usual() {
+    return this.items.findLast((item) => item.kind !== "readings") ?? this.items[0];
+  }
+
+  /** Follows what runs, and makes again what a link names and the server does not have. */
+  async remake(said, running) {
+    const ends = running.map((job) => this.work.follow(job).catch(() => {}));
+    for (const [word, use] of [["item", (id) => this.show(id, this.words(said))], ["other", (id) => this.compare(id)]]) {
+      if (this.pending[word]) await this.bring(said[word], running, ends, use);
       // Who has chosen something else meanwhile is not called back.
       if (this.chosen) return;
-      if (item) await use(item.id);
-      else if (fit) await this.work.run(fit, this.work.part(), use);
+      delete this.pending[word];
+      if (word === "item") delete this.pending.emitter;
     }
+    await this.check.again(said);
+    this.pending = {};
+    this.later();
+  }
+
+  /** What of a link counts for an item that comes late: all of it, unless someone has moved on. */
+  words(said) {
+    const { x, y } = said.centre ?? {};
+    return this.camera.x === x && this.camera.y === y ? said : { emitter: said.emitter };
+  }
+
+  /** Uses the item of a name: it is there, or its fit runs, or it is fitted now. */
+  async bring(name, running, ends, use) {
+    const { fit } = link.resolve(name, this.items);
+    const runs = fit ? running.findIndex((job) => link.alike(job.asked, fit)) : -1;
+    if (runs >= 0) await ends[runs];
+    else if (fit) await this.work.run(fit, this.work.part(), () => {});
+    const { item } = link.resolve(name, this.items);
+    if (this.chosen) return;
+    if (item) await use(item.id);
+    else if (!fit) this.toast("The link names something that is not open here");
+  }
+
+  /** Says which files of a folder were not opened. */
+  skipped(files) {
+    byId("skipped").hidden = !files.length;
+    byId("skipped-title").textContent = files.length === 1 ? "1 file was not opened" : `${files.length} files were not opened`;
+    byId("skipped-list").replaceChildren(...files.map(({ file, why }) => make("li", {}, why.startsWith(file) ? why : `${file}: ${why}`)));
   }
 
   /** What an item is called, by its number. */
@@ -115,6 +152,7 @@ class App {
     byId("other-pick").hidden = others.length < 2;
     if (this.item) byId("item").value = this.wanted;
     byId("other").value = this.other?.id ?? "";
+    byId("close").disabled = !items.length;
     this.work.setReadings(items);
   }
 
@@ -140,8 +178,9 @@ class App {
     if (!Number.isFinite(said.level) && (!before || this.level < low || this.level > high)) this.level = Math.round((low + high) / 2);
     byId("level").value = this.level;
     byId("level-unit").textContent = item.unit;
-    this.emitter = null;
+    this.emitter = item.emitters?.[said.emitter] ? said.emitter : null;
     this.errors = null;
+    if (Number.isFinite(said.time)) this.until = said.time;
     byId("band").max = item.bands - 1;
     byId("band").value = this.band;
     byId("take-level").value = this.level;
@@ -159,6 +198,18 @@ class App {
     else if (!there) this.unask();
     await this.loadSensors();
     if (this.item === item) this.changed();
+  }
+
+  /** Nothing is left to show. */
+  empty() {
+    Object.assign(this, { item: null, other: null, wanted: null, emitter: null, errors: null, until: null, timed: null });
+    byId("times").hidden = true;
+    this.unask();
+    this.here.about();
+    this.check.shown();
+    this.take.update();
+    this.layout();
+    this.changed();
   }
 
   async compare(id) {
@@ -293,7 +344,8 @@ class App {
   }
 
   drawMarks(context, view, map) {
-    const places = this.places.get(map?.readings ?? map?.id);
+    if (!map) return;
+    const places = this.places.get(map.readings ?? map.id);
     const [low, high] = this.ends();
     if (places && this.shows.sensors) {
       const levels = this.layer === "power" && !this.mode_difference() ? this.levels.get(`${map.readings} ${this.band}`) : null;
@@ -301,7 +353,7 @@ class App {
       const errors = this.errors?.readings === map.readings ? this.errors : null;
       marks.sensors(context, view, { places, levels, until: this.until, low, high, palette: this.palette, errors: errors?.errors ?? null, worst: errors?.worst });
     }
-    if (this.shows.emitters && map?.emitters) marks.emitters(context, view, map.emitters.map((e) => (this.inBand(e, map) ? e : { ...e, noise: true })), this.emitter);
+    if (this.shows.emitters && map.emitters) marks.emitters(context, view, map.emitters.map((e) => (this.inBand(e, map) ? e : { ...e, noise: true })), this.emitter);
     if (this.shows.advice && this.advice.length && map === this.item) marks.advice(context, view, this.advice);
   }
 
@@ -325,7 +377,9 @@ class App {
     const times = (places?.time_s ?? []).filter(Number.isFinite).slice().sort((a, b) => a - b);
     this.timed = times.length > 1 && times[0] < times[times.length - 1] ? times : null;
     byId("times").hidden = !this.timed;
-    if (!this.timed) this.until = null;
+    const [first, last] = this.timed ? [times[0], times[times.length - 1]] : [0, 0];
+    if (this.until >= last || this.until < first) this.until = null;
+    byId("time").value = this.until === null ? 1000 : Math.round((1000 * (this.until - first)) / (last - first));
     await this.loadLevels();
   }
 
@@ -382,7 +436,7 @@ class App {
 
   writeLink() {
     const { item, other, camera } = this;
-    if (!item) return;
+    if (!item) return link.write({});
     const round = (v) => Number(v.toPrecision(9));
     const find = (one) => this.items.find((i) => i.id === one.id);
     link.write({
@@ -396,6 +450,7 @@ class App {
       limits: this.limits === "own" ? this.own.join(",") : this.limits === "all" ? "all" : null,
       hide: Object.keys(this.shows).filter((name) => !this.shows[name]).join(","),
       tab: this.shownTab === "here" ? null : this.shownTab, wide: byId("panel").parentElement.classList.contains("wide"),
+      time: this.until, emitter: this.emitter === null ? null : this.emitter + 1, ...this.check.words(), ...this.pending,
     });
   }
 
@@ -516,6 +571,7 @@ class App {
     if (this.timed) {
       timeline(byId("timeline").querySelector("canvas"), this.timed, this.until);
       byId("time-name").textContent = this.until === null ? "all readings" : new Date(1000 * this.until).toLocaleString();
+      byId("time").setAttribute("aria-valuetext", byId("time-name").textContent);
     }
   }
 
@@ -580,6 +636,12 @@ class App {
     this.toasting = setTimeout(() => (box.hidden = true), 6000);
   }
 
+  /** Someone has chosen: what a link asked for before does not count any more. */
+  choose() {
+    this.chosen = true;
+    this.pending = {};
+  }
+
   async copyText(text, said) {
     try {
       await navigator.clipboard.writeText(text);
@@ -592,11 +654,11 @@ class App {
   wire() {
     const on = (id, event, act) => byId(id).addEventListener(event, act);
     on("item", "change", (e) => {
-      this.chosen = true;
+      this.choose();
       this.show(Number(e.target.value));
     });
     on("other", "change", (e) => {
-      this.chosen = true;
+      this.choose();
       this.compare(Number(e.target.value));
     });
     on("band", "input", (e) => this.setBand(Number(e.target.value)));

@@ -15,11 +15,11 @@ export async function follow(id) {
   try {
     for (;;) {
       const job = await api.get(`/api/jobs/${id}`);
-      what.textContent = VERBS[job.kind] + job.what;
+      what.textContent = (job.state === "waiting" ? "Waiting: " : VERBS[job.kind]) + job.what;
       bar.value = job.share;
       bar.setAttribute("aria-label", `How far: ${what.textContent}`);
       cancel.setAttribute("aria-label", `Cancel: ${what.textContent}`);
-      if (job.state !== "running") return job;
+      if (!["running", "waiting"].includes(job.state)) return job;
       await new Promise((resume) => setTimeout(resume, job.seconds < 2 ? 80 : 250));
     }
   } finally {

@@ -11,6 +11,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("app.js", "text/javascript", include_bytes!("../page/app.js")),
     ("chart.js", "text/javascript", include_bytes!("../page/chart.js")),
     ("check.js", "text/javascript", include_bytes!("../page/check.js")),
+    ("close.js", "text/javascript", include_bytes!("../page/close.js")),
     ("colour.js", "text/javascript", include_bytes!("../page/colour.js")),
     ("here.js", "text/javascript", include_bytes!("../page/here.js")),
     ("icon.svg", "image/svg+xml", include_bytes!("../page/icon.svg")),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use ndarray::Array2;
 use portolan::{EstimateError, Progress, Readings, Region, Site};
 use portolan_io::picture::{WIDEST_DB, robust_limits};
+use serde_json::{Value, json};
 
 use crate::answer::Refusal;
 use crate::surface::{Surface, decibels};
@@ -28,6 +29,18 @@ pub struct FitCall {
     /// How many emitters it was told; None = auto.
     pub emitters: Option<usize>,
     pub seed: u64,
+}
+
+impl FitCall {
+    /// The request that starts this fit.
+    pub fn request(&self) -> Value {
+        let settings: serde_json::Map<String, Value> =
+            self.settings.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        json!({
+            "kind": "fit", "readings": self.readings, "method": self.method, "settings": settings,
+            "emitters": self.emitters, "seed": self.seed,
+        })
+    }
 }
 
 /// How an item came about.
@@ -222,15 +235,17 @@ impl Library {
         found.ok_or_else(|| Refusal::missing(format!("there is no item {id}")))
     }
 
-    pub fn remove(&self, id: u32) -> Result<(), Refusal> {
+    /// Lets go of an item and of the fits to it; returns their numbers.
+    pub fn remove(&self, id: u32) -> Result<Vec<u32>, Refusal> {
         let mut items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = items.len();
-        items.retain(|item| item.id != id);
-        if items.len() < before {
-            Ok(())
-        } else {
-            Err(Refusal::missing(format!("there is no item {id}")))
+        let of = |item: &Item| matches!(&item.source, Source::Fit(call) if call.readings == id);
+        if !items.iter().any(|item| item.id == id) {
+            return Err(Refusal::missing(format!("there is no item {id}")));
         }
+        let gone = |item: &Arc<Item>| item.id == id || of(item);
+        let ids = items.iter().filter(|item| gone(item)).map(|item| item.id).collect();
+        items.retain(|item| !gone(item));
+        Ok(ids)
     }
 
     /// The readings that a model was fitted to: those of the fit, or held ones at the same places.

@@ -10,7 +10,7 @@ use portolan_io::picture::ColourMap;
 use portolan_io::told::{emitter_json, method_json, model_report};
 use serde_json::{Value, json};
 
-use super::{Id, Shared, State, band_of, done, item_of, rounded};
+use super::{Id, Shared, State, band_of, item_of, rounded};
 use crate::answer::{Answered, Refusal, bytes_answer, json_answer};
 use crate::library::{Content, Item, Library, Source};
 use crate::query::Query;
@@ -25,12 +25,15 @@ const COLOURS: usize = 256;
 pub async fn state(shared: State) -> Answered {
     let items: Vec<Value> = shared.library.all().iter().map(|item| brief(&shared, item)).collect();
     let jobs: Vec<Value> = shared.jobs.all().iter().map(|job| super::work::job_json(job)).collect();
+    let skipped: Vec<Value> =
+        shared.skipped.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect();
     Ok(json_answer(&json!({
         "program": "portolan",
         "version": env!("CARGO_PKG_VERSION"),
         "instance": shared.instance,
         "items": items,
         "jobs": jobs,
+        "skipped": skipped,
         "failures": shared.failures.load(Ordering::Relaxed),
         "tiles_drawn": shared.blocks.drawn.load(Ordering::Relaxed),
     })))
@@ -139,9 +142,7 @@ fn described(shared: &Shared, item: &Arc<Item>) -> Result<Value, Refusal> {
 }
 
 pub async fn close(shared: State, Id(id): Id) -> Answered {
-    shared.library.remove(id)?;
-    shared.blocks.forget(id);
-    done()
+    Ok(json_answer(&json!({ "closed": shared.close(id)? })))
 }
 
 /// Decibels of the powers of one place.

@@ -413,7 +413,21 @@ fn pictures_have_the_colours_that_are_asked_for() {
 #[test]
 fn an_item_can_be_closed() {
     let (server, _) = with_model();
-    assert_eq!(send(&server, "DELETE", "/api/items/2", &[], b"").status, 200);
-    assert_eq!(get(&server, "/api/items/2").status, 404);
-    assert_eq!(send(&server, "DELETE", "/api/items/2", &[], b"").status, 404);
+    let job = start(&server, json!({ "kind": "advise", "item": 2, "count": 2 }));
+    ended(&server, job["id"].as_u64().unwrap());
+    let close = |id: u32| send(&server, "DELETE", &format!("/api/items/{id}"), &[], b"");
+    assert_eq!(close(2).json()["closed"], json!([2]));
+    assert_eq!(
+        (get(&server, "/api/items/2").status, get(&server, "/api/jobs/1").status),
+        (404, 404)
+    );
+    assert_eq!(close(2).status, 404);
+    // Readings take the fits to them along, and what is still being fitted.
+    let fit = |settings: Value| json!({ "kind": "fit", "readings": 1, "method": "unn", "settings": settings });
+    start(&server, fit(json!({ "iterations": 900_000 })));
+    let job = start(&server, json!({ "kind": "fit", "readings": 1, "method": "idw" }));
+    let fitted = ended(&server, job["id"].as_u64().unwrap())["item"].clone();
+    assert_eq!(close(1).json()["closed"], json!([1, fitted]));
+    let state = found(&server, "/api/state");
+    assert_eq!((&state["items"], &state["jobs"]), (&json!([]), &json!([])));
 }

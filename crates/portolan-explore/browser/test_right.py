@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from urllib.parse import quote
 
 from playwright.sync_api import Browser, Page, Route, expect
-from support import Server, drawn, ready, serving
+from support import COMMAND, Server, drawn, ready, serving
 from test_page import asked, by_command, downloaded, tab
 
 TABLE = "x_m,y_m,dbm_2412MHz\n" + "".join(f"{3 * (i % 6)},{4 * (i // 6)},{-50 - i % 7 - i // 6}\n" for i in range(36))
@@ -121,13 +122,22 @@ def test_the_commands_do_what_is_seen_or_say_that_none_does(page: Page, demo: Se
     page.check("[name=layer][value=above]")
     lines = commands().splitlines()
     assert lines[-1].startswith("portolan coverage model.npz --above ") and sum("portolan fit" in line for line in lines) == 1
-    # What no command draws.
+    # The spread, with steps, lines and a heading.
     page.check("[name=layer][value=spread]")
-    assert "plot" not in commands()
-    expect(note).to_contain_text("No command draws the spread")
+    assert "--spread" in commands()
     tab(page, "Export")
     page.select_option("#take-what", "picture")
-    expect(page.locator("#take-note")).to_contain_text("shows the power")
+    for field, said in [("#take-title", "Hall & yard"), ("#take-levels", "0.5,1,2"), ("#take-contours", "1.5")]:
+        page.locator(field).fill(said)
+        page.locator(field).press("Tab")
+    expect(page.locator("#take-command")).to_contain_text("--spread --levels 0.5,1,2 --contours 1.5 --title 'Hall & yard'")
+    path, lines = downloaded(page, "picture", "svg", tmp_path)
+    by_command(lines, tmp_path)
+    assert path.read_bytes() == (tmp_path / "picture.svg").read_bytes()
+    page.locator("#take-levels").fill("2,1")
+    page.locator("#take-levels").press("Tab")
+    expect(page.locator("#take-note")).to_contain_text("expected 1 to 30 rising values")
+    # What no command draws.
     tab(page, "Layers")
     page.check("[name=layer][value=best]")
     assert "plot" not in commands()
@@ -411,6 +421,45 @@ def test_the_open_dialog_speaks_of_its_fields(page: Page, demo: Server, tmp_path
     page.locator("#open-silence").press("Tab")
     expect(page.locator("#open-warning")).to_have_count(0)
     page.locator("#open-dialog [data-close]").click()
+
+
+def test_every_reading_option_of_the_command_is_in_the_dialog(page: Page, demo: Server, tmp_path: Path) -> None:
+    frames = [f"{3 * (i % 6)},{4 * (i // 6)},aa:0{i % 3},{'hall' if i % 3 else 'lab'},{-50 - i % 7}" for i in range(36)]
+    (tmp_path / "frames.csv").write_text("x_m,y_m,bssid,ssid,rssi\n" + "\n".join([*frames, "1,1,aa:09,rare,-80"]) + "\n")
+    ready(page, demo.url)
+    page.set_input_files("#file", tmp_path / "frames.csv")
+    told = page.locator("#open-told")
+    expect(page.locator("#open-dialog")).to_be_visible()
+    page.select_option("#open-unit", "dbm")
+    expect(told).to_contain_text("3 band(s)")
+    # What the command says about reading files, the dialog asks.
+    offered = subprocess.run([COMMAND, "explore", "--help"], capture_output=True, text=True, check=True).stdout.split("Files:")[1]
+    fields = page.evaluate("async () => Object.keys((await import('/page/open.js')).FIELDS)")
+    assert set(re.findall(r"--([a-z][a-z-]*)", offered)) == {*fields, "columns"}
+    page.locator("#open-more summary").click()
+    page.select_option("#open-band-by", "ssid")
+    expect(told).to_contain_text("2 band(s)")
+    page.locator("#open-min-places").fill("1")
+    page.locator("#open-min-places").press("Tab")
+    expect(told).to_contain_text("3 band(s)")
+    page.locator("#open-origin").fill("here")
+    page.locator("#open-origin").press("Tab")
+    expect(told).to_contain_text("“Centre of cell 0,0”")
+    expect(told).to_have_class("bad")
+    page.locator("#open-origin").fill("")
+    page.locator("#open-origin").press("Tab")
+    # A floor is for what was not heard.
+    expect(page.locator("#open-floor")).to_be_disabled()
+    page.locator("#open-silence").fill("absent")
+    page.locator("#open-silence").press("Tab")
+    expect(page.locator("#open-floor")).to_be_enabled()
+    page.locator("#open-floor").fill("-95")
+    page.locator("#open-floor").press("Tab")
+    page.wait_for_function("() => !document.getElementById('open-go').disabled")
+    page.locator("#open-go").click()
+    expect(page.locator("#fit-told pre").first).to_contain_text("--floor-db -95")
+    expect(page.locator("#fit-told pre").first).to_contain_text("--band-by ssid")
+    page.wait_for_function("() => window.portolan.item?.labels?.length === 3 && window.portolan.item.kind === 'model'", timeout=60_000)
 
 
 def test_a_new_item_gets_a_level_and_a_band_of_its_own(page: Page, tmp_path: Path) -> None:

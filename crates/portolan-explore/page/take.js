@@ -28,7 +28,7 @@ export class Take {
   constructor(app) {
     this.app = app;
     byId("take-what").addEventListener("change", () => this.formats());
-    for (const id of ["take-format", "take-bands", "take-cell", "take-mask"]) byId(id).addEventListener("change", () => this.commands());
+    for (const id of ["take-format", "take-bands", "take-cell", "take-mask", "take-title", "take-levels", "take-contours"]) byId(id).addEventListener("change", () => this.commands());
     byId("take-table").addEventListener("change", () => this.upload());
     byId("take-level").addEventListener("change", () => this.commands());
     byId("take-form").addEventListener("submit", (event) => {
@@ -58,8 +58,15 @@ export class Take {
     byId("take-mask").parentElement.hidden = what !== "map";
     byId("take-table").parentElement.hidden = what !== "places";
     byId("take-level").parentElement.hidden = what !== "coverage";
+    byId("take-look").hidden = !this.looks(what);
+    byId("take-lines").hidden = what === "coverage";
     if (!byId("take-level").value) byId("take-level").value = this.app.level;
     this.commands();
+  }
+
+  /** Whether it is a picture with a heading. */
+  looks(what) {
+    return ["picture", "spectrum", "coverage"].includes(what);
   }
 
   words() {
@@ -67,8 +74,11 @@ export class Take {
     const words = { what, format };
     if (what === "picture" || what === "spectrum") {
       if (what === "picture") words.band = app.band;
-      Object.assign(words, this.look());
+      Object.assign(words, this.look(), { levels: byId("take-levels").value.trim(), contours: byId("take-contours").value.trim() });
+      // Steps have ends of their own.
+      if (words.levels) delete words.range;
     }
+    if (this.looks(what) && format !== "json") words.title = byId("take-title").value.trim();
     if (what === "map") {
       if (byId("take-bands").value === "this" || format === "png") words.bands = app.band;
       words["cell-m"] = app.item.kind === "model" ? byId("take-cell").value : "";
@@ -88,6 +98,7 @@ export class Take {
   look() {
     const { app } = this, words = {};
     if (app.layer === "above") words.above = app.level;
+    else if (app.layer === "spread") words.spread = "true";
     else {
       if (app.palette !== "viridis") words.colours = app.palette;
       if (app.limits !== "band") words.range = app.ends().join(",");
@@ -101,7 +112,7 @@ export class Take {
     const { app } = this;
     if (app.mode_difference()) return "No command draws the difference of two maps.";
     if (app.other) return "No command draws two maps side by side.";
-    return { spread: "No command draws the spread.", best: "No command draws the best server." }[app.layer] ?? null;
+    return app.layer === "best" ? "No command draws the best server." : null;
   }
 
   /** Keeps a table of places at the server, to be answered. */
@@ -142,7 +153,7 @@ export class Take {
   note({ what }, { commands, same_bytes: same }) {
     if (what === "model" && !same) return commands.length ? "The model of that file." : "No command makes this model: it came ready.";
     const undrawn = ["picture", "spectrum"].includes(what) ? this.undrawn() : null;
-    const power = undrawn ? `${undrawn} The picture shows the ${this.app.layer === "above" ? "chance" : "power"} of ${this.app.label(this.app.item.id)}. ` : "";
+    const power = undrawn ? `${undrawn} The picture shows the ${{ above: "chance", spread: "spread" }[this.app.layer] ?? "power"} of ${this.app.label(this.app.item.id)}. ` : "";
     return `${power}The file holds the same bytes as the command's.`;
   }
 

@@ -7,7 +7,7 @@ use portolan_explore::Explorer;
 use portolan_io::covered::Counted;
 use portolan_io::drawn::{GridWish, MapRequest, draw_map};
 use portolan_io::gis::Mask;
-use portolan_io::picture::{Look, PictureKind, Typeface, factors_figure, spectrum_figure};
+use portolan_io::picture::{Layer, Look, PictureKind, Typeface, factors_figure, spectrum_figure};
 use portolan_io::{
     ReadOptions, WriteOptions, read_places, read_readings, write_model, write_predictions,
     write_readings,
@@ -402,7 +402,40 @@ fn pictures_have_the_colours_that_are_asked_for() {
     let query = "what=picture&format=svg&band=1&colours=cividis&range=-90,-40";
     let answer = get(&server, &format!("/api/items/2/export?{query}"));
     assert_eq!(answer.body, svg.bytes(&scene, None).unwrap().0);
-    for wrong in ["colours=jet", "range=-40,-90", "range=-40", "format=exe"] {
+    // Steps, lines, a heading, and the spread alone.
+    let look = Look {
+        layer: Layer::Spread,
+        levels: vec![1.0, 2.0],
+        contours: vec![1.5],
+        ..Look::default()
+    };
+    let scene = portolan_io::picture::map_figure(&portolan_io::picture::MapFigure {
+        title: Some("-Hall 1"),
+        look: &look,
+        ..figure
+    });
+    let query =
+        "what=picture&format=svg&band=1&spread=true&levels=1,2&contours=1.5&title=-Hall%201";
+    let answer = get(&server, &format!("/api/items/2/export?{query}"));
+    assert_eq!(answer.body, svg.bytes(&scene.unwrap(), None).unwrap().0);
+    let told = found(&server, &format!("/api/items/2/commands?{query}"));
+    assert_eq!(
+        told["commands"][1],
+        "portolan plot map.npz -o picture.svg --band 1 --spread --levels 1,2 --contours 1.5 \
+         '--title=-Hall 1'"
+    );
+    let long = format!("title={}", "x".repeat(201));
+    for wrong in [
+        "colours=jet",
+        "range=-40,-90",
+        "range=-40",
+        "format=exe",
+        "levels=2,1",
+        "contours=x",
+        "spread=true&above=-60",
+        "levels=1,2&range=0,1",
+        &long,
+    ] {
         for way in ["commands", "export"] {
             let answer = get(&server, &format!("/api/items/2/{way}?what=picture&{wrong}"));
             assert_eq!((answer.status, answer.error().contains("expected")), (400, true));

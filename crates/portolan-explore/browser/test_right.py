@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import subprocess
@@ -505,10 +506,31 @@ def test_the_best_server_has_a_legend_of_bands(page: Page, demo: Server) -> None
     drawn(page)
     rows = page.locator("#legend-bands > div")
     expect(rows.first).to_contain_text("%")
-    assert 1 < rows.count() <= 9
+    assert 1 < rows.count() <= 10
+    # A place says its band: where the pointer is, and where it was clicked.
+    value = page.evaluate("() => window.portolan.views[0].value({ x: 20, y: 30 })")
+    x, y = page.evaluate("() => { const view = window.portolan.views[0], box = view.element.getBoundingClientRect(), [x, y] = view.pixel(20, 30); window.portolan.shows.sensors = false; return [box.x + x, box.y + y]; }")
+    page.mouse.move(x, y)
+    expect(page.locator("#tip strong")).to_have_text(f"band {value}")
+    page.mouse.click(x, y)
+    expect(page.locator("#here-told")).to_contain_text(f"Strongest here: band {value},")
     expect(rows.first).to_contain_text("band ")
-    # Neighbouring bands can be told apart.
+    # The bands that serve most have colours of their own.
     seen = rows.evaluate_all("(all) => all.filter((row) => row.firstChild.style).map((row) => [Number(row.textContent.match(/\\d+/)[0]), row.firstChild.style.background.match(/\\d+/g).map(Number)])")
     colours = dict((band, colour) for band, colour in seen)
-    beside = [(colours[band], colours[band + 1]) for band in colours if band + 1 in colours]
-    assert beside and all(sum(abs(a - b) for a, b in zip(one, two, strict=True)) > 60 for one, two in beside), colours
+    pairs = list(itertools.combinations(colours.values(), 2))
+    assert pairs and all(sum(abs(a - b) for a, b in zip(one, two, strict=True)) > 45 for one, two in pairs), colours
+
+
+def test_the_legend_can_be_folded(page: Page, demo: Server) -> None:
+    ready(page, demo.url)
+    button = page.get_by_role("button", name="Legend")
+    expect(page.locator("#legend-title")).to_be_visible()
+    button.press("Enter")
+    expect(page.locator("#legend-title")).to_be_hidden()
+    expect(button).to_have_attribute("aria-expanded", "false")
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    expect(page.locator("#legend-title")).to_be_hidden()
+    button.click()
+    expect(page.locator("#legend-title")).to_be_visible()

@@ -6,7 +6,7 @@ import { Check } from "./check.js";
 import { Close } from "./close.js";
 import { bandShades, setPalettes, shades } from "./colour.js";
 import { Here, make } from "./here.js";
-import { bands, legend } from "./legend.js";
+import { bands, fold, legend } from "./legend.js";
 import * as link from "./link.js";
 import * as marks from "./marks.js";
 import { Open } from "./open.js";
@@ -44,6 +44,7 @@ class App {
 
   async start() {
     this.theme(localStorage.getItem("portolan-theme"));
+    fold(localStorage.getItem("portolan-legend") === "folded");
     const said = link.read();
     const [state, palettes, methods] = await Promise.all([api.get("/api/state"), api.get("/api/palettes"), api.get("/api/methods")]);
     setPalettes(palettes);
@@ -327,8 +328,8 @@ class App {
       if (other?.spread) high = Math.max(high, other.limits_spread[1]);
       name = "magma";
     } else [low, high] = this.ends();
-    const palette = steps ? bandShades(item.bands) : shades(name);
-    return { key: `${steps ? `bands ${item.bands}` : name} ${low} ${high}`, shades: palette, low: 100 * low, high: 100 * high, steps, name, ends: [low, high] };
+    const palette = steps ? bandShades(item) : shades(name);
+    return { key: `${steps ? `bands of ${item.id}` : name} ${low} ${high}`, shades: palette, low: 100 * low, high: 100 * high, steps, name, ends: [low, high] };
   }
 
   /** Ends of the colours of power. */
@@ -692,6 +693,7 @@ class App {
       this.writeLink();
       this.copyText(location.href, "The link is copied");
     });
+    on("legend-fold", "click", () => fold(byId("legend-fold").getAttribute("aria-expanded") === "true"));
     on("theme", "click", () => {
       const next = this.isDark() ? "light" : "dark";
       this.theme(next);

@@ -21,7 +21,7 @@ const MORE = {
 const NAMES = {
   ...MORE,
   "--columns bands=PREFIX*": "“One column per band”", "--columns bands=": "“One column per band”", "--columns band=NAME": "“Band”",
-  "--columns value=NAME": "“Level”", "--columns x=NAME,y=NAME": "“x or longitude” and “y or latitude”", "--columns": "the fields under “Columns”",
+  "--columns value=NAME": "“Level”", "--columns x=NAME,y=NAME": "your choice under “x or longitude” and “y or latitude”", "--columns": "the fields under “Columns”",
   "--unit dbm or --unit linear": "dBm or milliwatts under “Unit”", "--unit dbm or db": "dBm or dB under “Unit”", "--unit dbm": "dBm under “Unit”", "--unit relative": "relative under “Unit”", "--unit": "“Unit”",
   "--not-heard": "“Not heard”", "--gather": "“Gather within”", "--grid ROWSxCOLS": "rows x columns under “Grid”", "--grid": "“Grid”", "--crs": "“Coordinates”", "--utc-offset": "“Clock”",
 };

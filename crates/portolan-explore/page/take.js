@@ -27,7 +27,10 @@ const WHAT = {
 export class Take {
   constructor(app) {
     this.app = app;
-    byId("take-what").addEventListener("change", () => this.formats());
+    byId("take-what").addEventListener("change", () => {
+      this.chosen = byId("take-what").value;
+      this.formats();
+    });
     for (const id of ["take-format", "take-bands", "take-cell", "take-mask", "take-title", "take-levels", "take-contours"]) byId(id).addEventListener("change", () => this.commands());
     byId("take-table").addEventListener("change", () => this.upload());
     byId("take-level").addEventListener("change", () => this.commands());
@@ -41,10 +44,10 @@ export class Take {
 
   /** What this item can become. */
   update() {
-    const { item } = this.app, kept = byId("take-what").value;
+    const { item } = this.app;
     const can = item ? Object.entries(WHAT).filter(([, [, , may]]) => may(item, this.app)) : [];
     byId("take-what").replaceChildren(...can.map(([name, [text]]) => make("option", { value: name }, text)));
-    if (can.some(([name]) => name === kept)) byId("take-what").value = kept;
+    if (can.some(([name]) => name === this.chosen)) byId("take-what").value = this.chosen;
     this.formats();
   }
 

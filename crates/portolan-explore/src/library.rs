@@ -83,6 +83,8 @@ pub struct Overview {
     pub limits: Vec<(f64, f64)>,
     pub all: (f64, f64),
     pub spread: (f64, f64),
+    /// Bands that are the strongest somewhere, that of the most places first.
+    pub best: Vec<usize>,
 }
 
 impl Item {
@@ -185,8 +187,23 @@ impl Overview {
             limits: level.columns().into_iter().map(one).collect(),
             all: robust_limits(&[level], WIDEST_DB),
             spread: (0.0, most),
+            best: strongest(level),
         }
     }
+}
+
+/// Bands that are the strongest at some place, that of the most places first.
+fn strongest(level: &Array2<f64>) -> Vec<usize> {
+    let mut counts = vec![0; level.ncols()];
+    for place in level.rows() {
+        let known = place.iter().enumerate().filter(|(_, x)| x.is_finite());
+        if let Some((band, _)) = known.max_by(|a, b| a.1.total_cmp(b.1)) {
+            counts[band] += 1;
+        }
+    }
+    let mut bands: Vec<usize> = (0..counts.len()).filter(|&band| counts[band] > 0).collect();
+    bands.sort_by_key(|&band| std::cmp::Reverse(counts[band]));
+    bands
 }
 
 /// All items.
@@ -264,5 +281,22 @@ impl Library {
             })
         };
         self.all().into_iter().find(same)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_strongest_bands_come_by_how_many_places_they_serve() {
+        let none = f64::NAN;
+        let level = ndarray::array![
+            [-9.0, -2.0, -3.0, -9.0],
+            [-9.0, -3.0, -1.0, none],
+            [none, none, -5.0, none],
+            [none, none, none, none],
+        ];
+        assert_eq!(strongest(&level), [2, 1]);
     }
 }

@@ -122,6 +122,7 @@ fn described(shared: &Shared, item: &Arc<Item>) -> Result<Value, Refusal> {
     object["limits"] = Value::Array(overview.limits.iter().map(|l| rounded([l.0, l.1])).collect());
     object["limits_all"] = rounded([overview.all.0, overview.all.1]);
     object["limits_spread"] = rounded([overview.spread.0, overview.spread.1]);
+    object["best"] = json!(overview.best);
     object["notes"] = json!(item.notes);
     object["times"] = json!(readings.is_some_and(|readings| readings.time_s().is_some()));
     if let Content::Surface(surface) = &item.content {

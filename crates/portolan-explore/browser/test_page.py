@@ -358,7 +358,7 @@ def test_a_server_that_dies_and_comes_back_is_found_again(page: Page, browser: B
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("device", ["desktop", "phone"])
-def test_pictures_and_axe(browser: Browser, demo: Server, pictures: Path, device: str, scheme: str) -> None:
+def test_pictures_and_axe(browser: Browser, demo: Server, survey: Path, pictures: Path, device: str, scheme: str) -> None:
     sizes = {"desktop": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 844}}
     context = browser.new_context(viewport=sizes[device], color_scheme=scheme, device_scale_factor=2 if device == "phone" else 1, has_touch=device == "phone")  # type: ignore[arg-type]
     page = context.new_page()
@@ -376,6 +376,15 @@ def test_pictures_and_axe(browser: Browser, demo: Server, pictures: Path, device
             page.screenshot(path=pictures / f"{device}-{scheme}-{name.lower()}.png", full_page=device == "phone")
             found = page.evaluate("() => axe.run(document)")
             assert not found["violations"], [(v["id"], [n["html"] for n in v["nodes"]][:3]) for v in found["violations"]]
+        # The dialogs, with everything unfolded.
+        for name, show in [("close", lambda: page.locator("#close").click()), ("open", lambda: page.set_input_files("#file", survey))]:
+            show()
+            page.locator(f"#{name}-dialog").wait_for(state="visible")
+            page.locator("#open-more").evaluate("(more) => { more.open = true; }")
+            page.screenshot(path=pictures / f"{device}-{scheme}-dialog-{name}.png")
+            found = page.evaluate("(name) => axe.run(`#${name}-dialog`)", name)
+            assert not found["violations"], [(v["id"], [n["html"] for n in v["nodes"]][:3]) for v in found["violations"]]
+            page.locator(f"#{name}-dialog [data-close]").click()
         # Nothing is wider than the screen.
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
     finally:

@@ -8,6 +8,7 @@ import { bandShades, setPalettes, shades } from "./colour.js";
 import { Here, make } from "./here.js";
 import { bands, fold, legend } from "./legend.js";
 import * as link from "./link.js";
+import { Linked } from "./linked.js";
 import * as marks from "./marks.js";
 import { Open } from "./open.js";
 import { Take } from "./take.js";
@@ -20,7 +21,7 @@ const byId = (id) => document.getElementById(id);
 
 class App {
   constructor() {
-    Object.assign(this, { items: [], item: null, other: null, mode: "side", band: 0, layer: "power", level: -70, at: null, palette: "viridis", limits: "band", own: [-90, -40], emitter: null, advice: [], errors: null, until: null, pointer: null, underlay: null, opacity: 0.65, pending: {} });
+    Object.assign(this, { items: [], item: null, other: null, mode: "side", band: 0, layer: "power", level: -70, at: null, palette: "viridis", limits: "band", own: [-90, -40], emitter: null, advice: [], errors: null, until: null, pointer: null, underlay: null, opacity: 0.65 });
     this.shows = { sensors: true, emitters: true, advice: true };
     this.places = new Map();
     this.levels = new Map();
@@ -38,6 +39,7 @@ class App {
     this.work = new Work(this);
     this.check = new Check(this);
     this.close = new Close(this);
+    this.linked = new Linked(this);
     this.open = new Open(this);
     this.take = new Take(this);
   }
@@ -51,57 +53,18 @@ class App {
     this.instance = state.instance;
     this.work.setMethods(methods);
     this.check.setMethods(methods);
-    this.said(said);
+    this.linked.settings(said);
     this.wire();
     this.setItems(state.items);
     this.check.earlier(state.jobs);
     this.skipped(state.skipped);
-    const wish = link.resolve(said.item, state.items).item;
-    // What the link says and is not seen yet stays in the link.
-    this.pending = link.rest(said);
-    if (wish || !said.item) delete this.pending.item;
-    await this.show((wish ?? this.usual())?.id, this.pending.item ? { ...said, emitter: null } : said);
-    if (said.at) this.ask(said.at);
-    this.remake(said, state.jobs.filter((job) => ["running", "waiting"].includes(job.state)));
+    await this.linked.start(said, state.jobs);
     document.documentElement.dataset.ready = "true";
   }
 
   /** What is shown where nobody has chosen: the last map or model, or readings. */
   usual() {
     return this.items.findLast((item) => item.kind !== "readings") ?? this.items[0];
-  }
-
-  /** Follows what runs, and makes again what a link names and the server does not have. */
-  async remake(said, running) {
-    const ends = running.map((job) => this.work.follow(job).catch(() => {}));
-    for (const [word, use] of [["item", (id) => this.show(id, this.words(said))], ["other", (id) => this.compare(id)]]) {
-      if (this.pending[word]) await this.bring(said[word], running, ends, use);
-      // Who has chosen something else meanwhile is not called back.
-      if (this.chosen) return;
-      delete this.pending[word];
-      if (word === "item") delete this.pending.emitter;
-    }
-    await this.check.again(said);
-    this.pending = {};
-    this.later();
-  }
-
-  /** What of a link counts for an item that comes late: all of it, unless someone has moved on. */
-  words(said) {
-    const { x, y } = said.centre ?? {};
-    return this.camera.x === x && this.camera.y === y ? said : { emitter: said.emitter };
-  }
-
-  /** Uses the item of a name: it is there, or its fit runs, or it is fitted now. */
-  async bring(name, running, ends, use) {
-    const { fit } = link.resolve(name, this.items);
-    const runs = fit ? running.findIndex((job) => link.alike(job.asked, fit)) : -1;
-    if (runs >= 0) await ends[runs];
-    else if (fit) await this.work.run(fit, this.work.part(), () => {});
-    const { item } = link.resolve(name, this.items);
-    if (this.chosen) return;
-    if (item) await use(item.id);
-    else if (!fit) this.toast("The link names something that is not open here");
   }
 
   /** Says which files of a folder were not opened. */
@@ -114,32 +77,6 @@ class App {
   /** What an item is called, by its number. */
   label(id) {
     return this.labels?.get(id) ?? this.items.find((item) => item.id === id)?.name ?? "";
-  }
-
-  /** Takes over what a link says. */
-  said(said) {
-    if (said.layer) this.layer = said.layer;
-    if (said.level !== null) this.level = said.level;
-    if (said.palette) this.palette = said.palette;
-    if (said.limits) {
-      const own = said.limits.split(",").map(Number);
-      if (own.length === 2 && own.every(Number.isFinite)) [this.limits, this.own] = ["own", own];
-      else if (said.limits === "all") this.limits = "all";
-    }
-    if (said.mode === "difference") this.mode = "difference";
-    for (const name of said.hide) if (name in this.shows) this.shows[name] = false;
-    if (said.wide) this.wide(true);
-    if (said.tab && byId(said.tab)) this.tab(said.tab);
-    const layer = document.querySelector(`[name=layer][value="${CSS.escape(this.layer)}"]`);
-    if (layer) layer.checked = true;
-    else this.layer = "power";
-    byId("palette").value = this.palette;
-    byId("limits").value = this.limits;
-    byId("own-limits").hidden = this.limits !== "own";
-    [byId("limit-low").value, byId("limit-high").value] = this.own;
-    byId("level").value = this.level;
-    document.querySelector(`[name=mode][value=${this.mode}]`).checked = true;
-    for (const name of Object.keys(this.shows)) byId(`show-${name}`).checked = this.shows[name];
   }
 
   setItems(items) {
@@ -205,6 +142,7 @@ class App {
   empty() {
     Object.assign(this, { item: null, other: null, wanted: null, emitter: null, errors: null, until: null, timed: null });
     byId("times").hidden = true;
+    byId("item").value = "";
     this.unask();
     this.here.about();
     this.check.shown();
@@ -232,6 +170,7 @@ class App {
   layout() {
     const { item, other } = this;
     byId("mode").hidden = !other;
+    byId("nothing").hidden = Boolean(item);
     const split = other && this.mode === "side";
     const wanted = split ? [item, other] : [item];
     if (this.views.length !== wanted.length) {
@@ -265,7 +204,7 @@ class App {
         this.drafts();
         if (this.layer === "best") this.bandsSoon();
       },
-      resized: () => this.item && this.later(),
+      resized: () => this.item && this.linked.later(),
     };
     return new MapView(element, this.camera, this.tiles, () => this.host(i), acts);
   }
@@ -404,7 +343,7 @@ class App {
     this.bandStrip();
     this.want();
     this.loadLevels().catch(() => {});
-    this.later();
+    this.linked.later();
   }
 
   redraw() {
@@ -421,38 +360,12 @@ class App {
     this.redraw();
     clearTimeout(this.soon);
     this.soon = setTimeout(() => this.want(), 60);
-    this.later();
+    this.linked.later();
   }
 
   rested() {
     for (const view of this.views) view.marksChanged();
     this.want();
-  }
-
-  /** Writes the link, a little later. */
-  later() {
-    clearTimeout(this.linking);
-    this.linking = setTimeout(() => this.writeLink(), 250);
-  }
-
-  writeLink() {
-    const { item, other, camera } = this;
-    if (!item) return link.write({});
-    const round = (v) => Number(v.toPrecision(9));
-    const find = (one) => this.items.find((i) => i.id === one.id);
-    link.write({
-      item: find(item) ? link.nameOf(find(item), this.items) : null,
-      other: other && find(other) ? link.nameOf(find(other), this.items) : null,
-      mode: other && this.mode === "difference" ? "difference" : null,
-      band: this.band, layer: this.layer === "power" ? null : this.layer, level: this.layer === "above" ? this.level : null,
-      centre: `${round(camera.x)},${round(camera.y)}`, zoom: round(camera.zoom),
-      at: this.at ? `${round(this.at.x)},${round(this.at.y)}` : null,
-      palette: this.palette === "viridis" ? null : this.palette,
-      limits: this.limits === "own" ? this.own.join(",") : this.limits === "all" ? "all" : null,
-      hide: Object.keys(this.shows).filter((name) => !this.shows[name]).join(","),
-      tab: this.shownTab === "here" ? null : this.shownTab, wide: byId("panel").parentElement.classList.contains("wide"),
-      time: this.until, emitter: this.emitter === null ? null : this.emitter + 1, ...this.check.words(), ...this.pending,
-    });
   }
 
   /** Whether all of the map is on the screen. */
@@ -477,7 +390,7 @@ class App {
     const here = this.want();
     this.bandStrip();
     this.legend();
-    this.later();
+    this.linked.later();
     here.then(() => this.afterBand());
     clearTimeout(this.idle);
     this.idle = setTimeout(() => this.afterBand(), 120);
@@ -527,7 +440,7 @@ class App {
     });
     this.redraw();
     this.take.update();
-    this.later();
+    this.linked.later();
   }
 
   unask() {
@@ -609,7 +522,7 @@ class App {
     }
     if (name === "here") this.here.draw();
     if (name === "take") this.take.commands();
-    this.later();
+    this.linked.later();
   }
 
   wide(on) {
@@ -617,7 +530,7 @@ class App {
     byId("wide").setAttribute("aria-pressed", on);
     byId("wide").setAttribute("aria-label", on ? "Show the panel" : "Hide the panel");
     byId("wide").title = on ? "Show the panel" : "Hide the panel";
-    this.later();
+    this.linked.later();
   }
 
   isDark() {
@@ -637,12 +550,6 @@ class App {
     this.toasting = setTimeout(() => (box.hidden = true), 6000);
   }
 
-  /** Someone has chosen: what a link asked for before does not count any more. */
-  choose() {
-    this.chosen = true;
-    this.pending = {};
-  }
-
   async copyText(text, said) {
     try {
       await navigator.clipboard.writeText(text);
@@ -655,11 +562,11 @@ class App {
   wire() {
     const on = (id, event, act) => byId(id).addEventListener(event, act);
     on("item", "change", (e) => {
-      this.choose();
+      this.linked.choose();
       this.show(Number(e.target.value));
     });
     on("other", "change", (e) => {
-      this.choose();
+      this.linked.choose();
       this.compare(Number(e.target.value));
     });
     on("band", "input", (e) => this.setBand(Number(e.target.value)));
@@ -690,7 +597,7 @@ class App {
       this.redraw();
     });
     on("copy", "click", () => {
-      this.writeLink();
+      this.linked.write();
       this.copyText(location.href, "The link is copied");
     });
     on("legend-fold", "click", () => fold(byId("legend-fold").getAttribute("aria-expanded") === "true"));
@@ -778,7 +685,7 @@ class App {
     const state = await api.get("/api/state").catch(() => null);
     if (!state) return;
     if (state.instance !== this.instance) {
-      this.writeLink();
+      this.linked.write();
       location.reload();
     } else this.want();
   }

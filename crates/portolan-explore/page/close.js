@@ -38,7 +38,7 @@ export class Close {
   /** Shows something else in place of what is gone. */
   async gone(closed) {
     const { app } = this;
-    app.choose();
+    app.linked.choose();
     for (const id of closed) {
       app.places.delete(id);
       for (const key of [...app.levels.keys()]) if (key.startsWith(`${id} `)) app.levels.delete(key);

@@ -5,18 +5,33 @@ import { make } from "./here.js";
 
 const VERBS = { fit: "Fitting ", validate: "Validating ", advise: "Advising " };
 
+const byId = (id) => document.getElementById(id);
+
+/** Jobs that wait are listed behind those that run, on demand. */
+function place(row, waits) {
+  const list = byId(waits ? "waiting-list" : "running");
+  if (row.parentElement !== list) list.append(row);
+  count();
+}
+
+function count() {
+  const many = byId("waiting-list").children.length;
+  byId("waiting").hidden = !many;
+  byId("waiting-count").textContent = many === 1 ? "1 more waits" : `${many} more wait`;
+}
+
 /** Shows how far a job is; resolves with the job when it has ended. */
 export async function follow(id) {
   const what = make("span", { class: "what" });
   const bar = make("progress", { max: 1, value: 0 });
   const cancel = make("button", { type: "button", onclick: () => api.remove(`/api/jobs/${id}`).catch(() => {}) }, "Cancel");
   const row = make("div", { class: "job" }, what, bar, cancel);
-  document.getElementById("jobs").append(row);
   try {
     for (;;) {
       const job = await api.get(`/api/jobs/${id}`);
       what.textContent = (job.state === "waiting" ? "Waiting: " : VERBS[job.kind]) + job.what;
       bar.value = job.share;
+      place(row, job.state === "waiting");
       bar.setAttribute("aria-label", `How far: ${what.textContent}`);
       cancel.setAttribute("aria-label", `Cancel: ${what.textContent}`);
       if (!["running", "waiting"].includes(job.state)) return job;
@@ -24,5 +39,6 @@ export async function follow(id) {
     }
   } finally {
     row.remove();
+    count();
   }
 }

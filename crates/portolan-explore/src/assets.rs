@@ -18,6 +18,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("jobs.js", "text/javascript", include_bytes!("../page/jobs.js")),
     ("legend.js", "text/javascript", include_bytes!("../page/legend.js")),
     ("link.js", "text/javascript", include_bytes!("../page/link.js")),
+    ("linked.js", "text/javascript", include_bytes!("../page/linked.js")),
     ("marks.js", "text/javascript", include_bytes!("../page/marks.js")),
     ("open.js", "text/javascript", include_bytes!("../page/open.js")),
     ("style.css", "text/css", include_bytes!("../page/style.css")),

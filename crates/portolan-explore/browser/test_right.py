@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import Browser, Page, Route, expect
 from support import COMMAND, Server, drawn, ready, serving
-from test_page import asked, by_command, downloaded, tab
+from test_page import asked, by_command, downloaded, link_of, tab
 
 TABLE = "x_m,y_m,dbm_2412MHz\n" + "".join(f"{3 * (i % 6)},{4 * (i // 6)},{-50 - i % 7 - i // 6}\n" for i in range(36))
 
@@ -221,12 +221,6 @@ def test_a_link_makes_both_fits_again(page: Page, tmp_path: Path) -> None:
         ready(page, link)
         page.wait_for_function("() => window.portolan.item?.name === 'kriging' && window.portolan.other?.name === 'nearest'", timeout=60_000)
         expect(page.locator(".view")).to_have_count(2)
-
-
-def link_of(page: Page, *words: str) -> str:
-    """The address, as soon as it holds all these words."""
-    page.wait_for_function("(words) => { const said = decodeURIComponent(location.hash).replaceAll('+', ' '); return words.every((word) => said.includes(word)); }", arg=list(words))
-    return page.url
 
 
 def test_a_link_keeps_time_emitter_advice_and_errors(page: Page, tmp_path: Path) -> None:
@@ -497,7 +491,8 @@ def test_the_last_choice_counts_though_its_answer_comes_first(page: Page, tmp_pa
         with page.expect_response("**/api/items/2") as answer:
             held[0].continue_()
         answer.value.finished()
-        page.wait_for_timeout(300)
+        # A later answer has come: the page has dealt with the earlier one.
+        page.evaluate("async () => (await fetch('/api/state')).json()")
         assert page.evaluate("() => window.portolan.item.id") == 1
         expect(page.locator("#item")).to_have_value("1")
 

@@ -141,6 +141,7 @@ export class Take {
   async commands() {
     if (!this.app.item || !byId("take-what").value) return void (byId("take-command").textContent = "");
     const turn = (this.turn = {});
+    byId("take-command").setAttribute("aria-busy", "true");
     try {
       const words = this.words(), told = await this.told(words);
       // A later question may have been answered already.
@@ -149,6 +150,8 @@ export class Take {
       byId("take-note").textContent = this.note(words, told);
     } catch (error) {
       if (error.status) byId("take-note").textContent = error.message;
+    } finally {
+      if (this.turn === turn) byId("take-command").setAttribute("aria-busy", "false");
     }
   }
 

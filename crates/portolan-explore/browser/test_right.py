@@ -346,14 +346,22 @@ def test_what_is_shown_can_be_closed(page: Page, tmp_path: Path) -> None:
         page.wait_for_function("() => window.portolan.item?.name === 'idw'")
         assert list(own_items(page)) == ["walk.csv (readings)", "idw on walk.csv"]
         expect(page.locator("#item")).to_be_focused()
-        # Readings take their fits with them; then there is nothing.
+        # Readings take their fits with them, also those that run; then there is nothing.
         page.locator("#item").select_option("1")
         page.wait_for_function("() => window.portolan.item?.id === 1")
+        tab(page, "Fit")
+        page.select_option("#fit-method", "unn")
+        page.locator("#fit summary").click()
+        page.locator("#option-iterations").fill("900000")
+        page.locator("#fit-form button").click()
+        expect(page.locator(".job")).to_have_count(1)
         close.click()
         expect(page.locator("#close-told")).to_contain_text("The fit to these readings closes, too.")
         page.locator("#close-go").click()
         expect(page.locator("#item option:checked")).to_have_text("nothing yet: open a file")
         expect(page.locator("#nothing")).to_be_visible()
+        expect(page.locator(".job")).to_have_count(0)
+        expect(page.locator("#fit-told")).to_contain_text("Cancelled")
         expect(close).to_be_disabled()
         expect(page.locator("#bands")).to_be_hidden()
         expect(page.locator("#about")).to_be_empty()

@@ -20,6 +20,16 @@ function count() {
   byId("waiting-count").textContent = many === 1 ? "1 more waits" : `${many} more wait`;
 }
 
+/** How a job stands. One that the server does not know any more went with its item. */
+async function asked(id) {
+  try {
+    return await api.get(`/api/jobs/${id}`);
+  } catch (error) {
+    if (error.status === 404) return { id, state: "cancelled" };
+    throw error;
+  }
+}
+
 /** Shows how far a job is; resolves with the job when it has ended. */
 export async function follow(id) {
   const what = make("span", { class: "what" });
@@ -28,13 +38,13 @@ export async function follow(id) {
   const row = make("div", { class: "job" }, what, bar, cancel);
   try {
     for (;;) {
-      const job = await api.get(`/api/jobs/${id}`);
+      const job = await asked(id);
+      if (!["running", "waiting"].includes(job.state)) return job;
       what.textContent = (job.state === "waiting" ? "Waiting: " : VERBS[job.kind]) + job.what;
       bar.value = job.share;
       place(row, job.state === "waiting");
       bar.setAttribute("aria-label", `How far: ${what.textContent}`);
       cancel.setAttribute("aria-label", `Cancel: ${what.textContent}`);
-      if (!["running", "waiting"].includes(job.state)) return job;
       await new Promise((resume) => setTimeout(resume, job.seconds < 2 ? 80 : 250));
     }
   } finally {

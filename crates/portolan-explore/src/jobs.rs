@@ -71,6 +71,8 @@ pub struct Job {
     about: About,
     share: AtomicU64,
     stop: AtomicBool,
+    /// Nobody asks about it any more; it counts until it has ended.
+    forgotten: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -85,6 +87,10 @@ impl Job {
         if matches!(*state, State::Waiting(_)) {
             *state = State::Ended { end: End::Cancelled, seconds: 0.0 };
         }
+    }
+
+    fn known(&self) -> bool {
+        !self.forgotten.load(Ordering::Relaxed)
     }
 
     fn waiting(&self) -> bool {
@@ -203,6 +209,7 @@ impl Jobs {
             about,
             share: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            forgotten: AtomicBool::new(false),
             state: Mutex::new(State::Waiting(work)),
         });
         jobs.push(job.clone());
@@ -211,7 +218,8 @@ impl Jobs {
 
     /// The first that waits begins, where nothing runs.
     fn next(&self) {
-        let jobs = self.list();
+        let mut jobs = self.list();
+        jobs.retain(|job| job.known() || job.running());
         if jobs.iter().any(|job| job.running()) {
             return;
         }
@@ -234,12 +242,12 @@ impl Jobs {
     }
 
     pub fn get(&self, id: u32) -> Result<Arc<Job>, Refusal> {
-        let found = self.list().iter().find(|job| job.id == id).cloned();
+        let found = self.all().into_iter().find(|job| job.id == id);
         found.ok_or_else(|| Refusal::missing(format!("there is no job {id}")))
     }
 
     pub fn all(&self) -> Vec<Arc<Job>> {
-        self.list().clone()
+        self.list().iter().filter(|job| job.known()).cloned().collect()
     }
 
     /// Tells all jobs to stop.
@@ -249,28 +257,33 @@ impl Jobs {
 
     /// Stops the jobs about an item and lets go of what came of them.
     pub fn forget(&self, item: u32) {
-        self.list().retain(|job| {
-            if job.about.of == item {
-                job.cancel();
-            }
-            job.about.of != item
-        });
+        for job in self.all().iter().filter(|job| job.about.of == item) {
+            job.cancel();
+            job.forgotten.store(true, Ordering::Relaxed);
+        }
+        self.next();
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn ended(job: &Job) -> Value {
-        for _ in 0..2000 {
-            if !job.running() && !job.waiting() {
-                return job.json();
+    /// Waits for what must come true.
+    pub fn until(what: impl Fn() -> bool) {
+        for _ in 0..4000 {
+            if what() {
+                return;
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        panic!("the job does not end");
+        panic!("it does not come true");
+    }
+
+    fn ended(job: &Job) -> Value {
+        until(|| !job.running() && !job.waiting());
+        job.json()
     }
 
     fn about(of: u32) -> About {
@@ -324,15 +337,33 @@ mod tests {
     }
 
     #[test]
+    fn a_forgotten_job_counts_until_it_has_ended() {
+        let jobs = Jobs::default();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let stubborn = move |_: &Progress<'_>| {
+            wait.recv().ok();
+            Ok(Outcome::Item(7))
+        };
+        jobs.start(about(1), Box::new(stubborn)).unwrap();
+        jobs.start(about(2), Box::new(endless)).unwrap();
+        jobs.forget(1);
+        assert!(jobs.start(about(3), Box::new(endless)).is_err());
+        go.send(()).unwrap();
+        until(|| jobs.start(about(3), Box::new(endless)).is_ok());
+        jobs.cancel_all();
+    }
+
+    #[test]
     fn jobs_about_an_item_go_with_it() {
         let jobs = Jobs::default();
         let long = jobs.start(about(1), Box::new(endless)).unwrap();
         let other = jobs.start(about(2), Box::new(|_| Ok(Outcome::Item(7)))).unwrap();
         jobs.forget(1);
-        assert_eq!((jobs.get(1).is_err(), jobs.get(2).is_ok()), (true, true));
-        assert_eq!(
-            (ended(&long)["state"].as_str(), ended(&other)["state"].as_str()),
-            (Some("cancelled"), Some("done"))
-        );
+        assert_eq!((jobs.get(1).is_err(), jobs.get(2).is_ok(), jobs.all().len()), (true, true, 1));
+        assert_eq!(ended(&long)["state"], "cancelled");
+        assert_eq!(ended(&other)["state"], "done");
+        let weak = Arc::downgrade(&long);
+        drop(long);
+        until(|| weak.strong_count() == 0);
     }
 }

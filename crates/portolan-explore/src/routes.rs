@@ -277,22 +277,12 @@ pub fn done() -> Answered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::tests::until;
     use crate::library::{Content, Source};
     use crate::surface::Surface;
     use crate::work::advised;
     use ndarray::Array2;
     use portolan::{Context, Method, Readings, Scale, Site, Values};
-
-    /// Waits for what must come true.
-    fn until(what: impl Fn() -> bool) {
-        for _ in 0..2000 {
-            if what() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        panic!("it does not come true");
-    }
 
     #[test]
     fn what_is_closed_is_let_go() {

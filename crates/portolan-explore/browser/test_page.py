@@ -276,7 +276,7 @@ def test_exports_hold_the_command_s_bytes(page: Page, demo: Server, tmp_path: Pa
 def test_a_dropped_table_asks_for_columns_and_is_fitted(page: Page, survey: Path) -> None:
     with serving() as server:
         ready(page, server.url)
-        drawn(page)
+        page.wait_for_function("() => window.portolan.item?.kind === 'model'", timeout=60_000)
         text = survey.read_text()
         page.evaluate(
             """(text) => { const data = new DataTransfer();
@@ -346,7 +346,7 @@ def test_a_floor_plan_lies_under_the_map(page: Page, demo: Server) -> None:
 def test_a_server_that_dies_and_comes_back_is_found_again(page: Page, browser: Browser) -> None:
     with serving() as server:
         ready(page, server.url)
-        drawn(page)
+        page.wait_for_function("() => window.portolan.item?.kind === 'model'", timeout=60_000)
         page.locator("#band").fill("7")
         link_of(page, "band=7")
         server.stop()

@@ -161,7 +161,7 @@ def test_dropped_files_keep_their_names(page: Page, tmp_path: Path) -> None:
 def test_every_running_job_can_be_cancelled(page: Page, tmp_path: Path) -> None:
     with serving() as server:
         ready(page, server.url)
-        drawn(page)
+        page.wait_for_function("() => window.portolan.item?.kind === 'model'", timeout=60_000)
         tab(page, "Fit")
         page.select_option("#fit-method", "unn")
         page.locator("#fit summary").click()
@@ -254,6 +254,27 @@ def test_a_link_keeps_time_emitter_advice_and_errors(page: Page, tmp_path: Path)
         ready(page, link)
         same()
         assert page.evaluate("async () => (await (await fetch('/api/state')).json()).jobs.length") == 3
+        # Results that are on their way are waited for.
+        page.goto("about:blank")
+        late = True
+
+        def running(route: Route) -> None:
+            """Advice that ends when the test says so."""
+            answer = route.fetch()
+            told = answer.json()
+            for job in told.get("jobs", [told]) if late else []:
+                if job["kind"] == "advise":
+                    job.update(state="running")
+                    job.pop("advice", None)
+            route.fulfill(response=answer, json=told)
+
+        page.route(re.compile(r"/api/(state|jobs/\d+)$"), running)
+        ready(page, link)
+        expect(page.locator(".job .what")).to_contain_text("Advising")
+        late = False
+        same()
+        assert page.evaluate("async () => (await (await fetch('/api/state')).json()).jobs.length") == 3
+        page.unroute_all(behavior="wait")
         # The server was started anew: they are made again.
         page.goto("about:blank")
         server.stop()

@@ -80,10 +80,10 @@ export class Check {
       await app.work.run({ kind: "advise", item: item.id, count: advise }, this.part("advise", item.id));
     }
     if (!errors || !validate || (item?.readings ?? null) === null) return;
-    const { readings } = item, same = ({ methods, split, folds }) => JSON.stringify([methods, split, folds]);
+    const { readings } = item, plain = ({ methods, split, folds }) => ({ methods, split, folds });
     const there = this.jobs.validate.get(readings);
-    if (!there || same(there.asked) !== same(validate)) {
-      await app.work.run({ kind: "validate", readings, ...validate }, this.part("validate", readings));
+    if (!there || JSON.stringify(plain(there.asked)) !== JSON.stringify(plain(validate))) {
+      await app.work.run({ kind: "validate", readings, ...plain(validate) }, this.part("validate", readings));
     }
     const row = this.jobs.validate.get(readings)?.validation.methods.find((one) => one.method === errors);
     if (row) app.showErrors(row, readings);

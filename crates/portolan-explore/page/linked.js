@@ -70,6 +70,8 @@ export class Linked {
       delete pending[word];
       if (word === "item") delete pending.emitter;
     }
+    // Results that are on their way need not be made again.
+    await Promise.all(ends.filter((_, i) => running[i].kind !== "fit"));
     await app.check.again(said);
     this.pending = {};
     this.later();

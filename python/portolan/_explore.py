@@ -69,8 +69,8 @@ def explore(
     """Opens the explorer over models, readings and fitted estimators; named ones keep their names.
 
     As the last line of a notebook's cell it shows the page there; ``.open()`` shows it in a browser.
-    Readings alone are fitted by ``method``, by default ``auto``. Without anything a demonstration
-    opens.
+    Readings that no model is of are fitted by ``method``, by default ``auto``. Without anything a
+    demonstration opens.
 
     >>> import portolan
     >>> page = portolan.explore()

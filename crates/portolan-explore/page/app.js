@@ -3,10 +3,12 @@
 import * as api from "./api.js";
 import { number, strip, timeline } from "./chart.js";
 import { Check } from "./check.js";
+import { Close } from "./close.js";
 import { bandShades, setPalettes, shades } from "./colour.js";
 import { Here, make } from "./here.js";
-import { bands, legend } from "./legend.js";
+import { bands, fold, legend } from "./legend.js";
 import * as link from "./link.js";
+import { Linked } from "./linked.js";
 import * as marks from "./marks.js";
 import { Open } from "./open.js";
 import { Take } from "./take.js";
@@ -36,72 +38,45 @@ class App {
     this.under = new Under(this);
     this.work = new Work(this);
     this.check = new Check(this);
+    this.close = new Close(this);
+    this.linked = new Linked(this);
     this.open = new Open(this);
     this.take = new Take(this);
   }
 
   async start() {
     this.theme(localStorage.getItem("portolan-theme"));
+    fold(localStorage.getItem("portolan-legend") === "folded");
     const said = link.read();
     const [state, palettes, methods] = await Promise.all([api.get("/api/state"), api.get("/api/palettes"), api.get("/api/methods")]);
     setPalettes(palettes);
     this.instance = state.instance;
     this.work.setMethods(methods);
     this.check.setMethods(methods);
-    this.said(said);
+    this.linked.settings(said);
     this.wire();
     this.setItems(state.items);
-    const wish = link.resolve(said.item, state.items).item, other = link.resolve(said.other, state.items).item;
-    const usual = state.items.findLast((i) => i.kind !== "readings") ?? state.items[0];
-    await this.show((wish ?? usual)?.id, said);
-    if (other) await this.compare(other.id);
-    if (said.at) this.ask(said.at);
-    const missing = [[wish, said.item, (id) => this.show(id)], [other, said.other, (id) => this.compare(id)]].filter(([found]) => !found);
-    this.remake(missing, state.jobs.filter((job) => job.state === "running"));
+    this.check.earlier(state.jobs);
+    this.skipped(state.skipped);
+    await this.linked.start(said, state.jobs);
     document.documentElement.dataset.ready = "true";
   }
 
-  /** Follows what runs, then makes the fits again that a link names and the server does not have. */
-  async remake(missing, running) {
-    await Promise.allSettled(running.map((job) => this.work.follow(job)));
-    for (const [, name, use] of missing) {
-      const { item, fit } = link.resolve(name, this.items);
-      // Who has chosen something else meanwhile is not called back.
-      if (this.chosen) return;
-      if (item) await use(item.id);
-      else if (fit) await this.work.run(fit, this.work.part(), use);
-    }
+  /** What is shown where nobody has chosen: the last map or model, or readings. */
+  usual() {
+    return this.items.findLast((item) => item.kind !== "readings") ?? this.items[0];
+  }
+
+  /** Says which files of a folder were not opened. */
+  skipped(files) {
+    byId("skipped").hidden = !files.length;
+    byId("skipped-title").textContent = files.length === 1 ? "1 file was not opened" : `${files.length} files were not opened`;
+    byId("skipped-list").replaceChildren(...files.map(({ file, why }) => make("li", {}, why.startsWith(file) ? why : `${file}: ${why}`)));
   }
 
   /** What an item is called, by its number. */
   label(id) {
     return this.labels?.get(id) ?? this.items.find((item) => item.id === id)?.name ?? "";
-  }
-
-  /** Takes over what a link says. */
-  said(said) {
-    if (said.layer) this.layer = said.layer;
-    if (said.level !== null) this.level = said.level;
-    if (said.palette) this.palette = said.palette;
-    if (said.limits) {
-      const own = said.limits.split(",").map(Number);
-      if (own.length === 2 && own.every(Number.isFinite)) [this.limits, this.own] = ["own", own];
-      else if (said.limits === "all") this.limits = "all";
-    }
-    if (said.mode === "difference") this.mode = "difference";
-    for (const name of said.hide) if (name in this.shows) this.shows[name] = false;
-    if (said.wide) this.wide(true);
-    if (said.tab && byId(said.tab)) this.tab(said.tab);
-    const layer = document.querySelector(`[name=layer][value="${CSS.escape(this.layer)}"]`);
-    if (layer) layer.checked = true;
-    else this.layer = "power";
-    byId("palette").value = this.palette;
-    byId("limits").value = this.limits;
-    byId("own-limits").hidden = this.limits !== "own";
-    [byId("limit-low").value, byId("limit-high").value] = this.own;
-    byId("level").value = this.level;
-    document.querySelector(`[name=mode][value=${this.mode}]`).checked = true;
-    for (const name of Object.keys(this.shows)) byId(`show-${name}`).checked = this.shows[name];
   }
 
   setItems(items) {
@@ -115,6 +90,7 @@ class App {
     byId("other-pick").hidden = others.length < 2;
     if (this.item) byId("item").value = this.wanted;
     byId("other").value = this.other?.id ?? "";
+    byId("close").disabled = !items.length;
     this.work.setReadings(items);
   }
 
@@ -140,8 +116,9 @@ class App {
     if (!Number.isFinite(said.level) && (!before || this.level < low || this.level > high)) this.level = Math.round((low + high) / 2);
     byId("level").value = this.level;
     byId("level-unit").textContent = item.unit;
-    this.emitter = null;
+    this.emitter = item.emitters?.[said.emitter] ? said.emitter : null;
     this.errors = null;
+    if (Number.isFinite(said.time)) this.until = said.time;
     byId("band").max = item.bands - 1;
     byId("band").value = this.band;
     byId("take-level").value = this.level;
@@ -159,6 +136,19 @@ class App {
     else if (!there) this.unask();
     await this.loadSensors();
     if (this.item === item) this.changed();
+  }
+
+  /** Nothing is left to show. */
+  empty() {
+    Object.assign(this, { item: null, other: null, wanted: null, emitter: null, errors: null, until: null, timed: null });
+    byId("times").hidden = true;
+    byId("item").value = "";
+    this.unask();
+    this.here.about();
+    this.check.shown();
+    this.take.update();
+    this.layout();
+    this.changed();
   }
 
   async compare(id) {
@@ -180,6 +170,7 @@ class App {
   layout() {
     const { item, other } = this;
     byId("mode").hidden = !other;
+    byId("nothing").hidden = Boolean(item);
     const split = other && this.mode === "side";
     const wanted = split ? [item, other] : [item];
     if (this.views.length !== wanted.length) {
@@ -213,7 +204,7 @@ class App {
         this.drafts();
         if (this.layer === "best") this.bandsSoon();
       },
-      resized: () => this.item && this.later(),
+      resized: () => this.item && this.linked.later(),
     };
     return new MapView(element, this.camera, this.tiles, () => this.host(i), acts);
   }
@@ -276,8 +267,8 @@ class App {
       if (other?.spread) high = Math.max(high, other.limits_spread[1]);
       name = "magma";
     } else [low, high] = this.ends();
-    const palette = steps ? bandShades(item.bands) : shades(name);
-    return { key: `${steps ? `bands ${item.bands}` : name} ${low} ${high}`, shades: palette, low: 100 * low, high: 100 * high, steps, name, ends: [low, high] };
+    const palette = steps ? bandShades(item) : shades(name);
+    return { key: `${steps ? `bands of ${item.id}` : name} ${low} ${high}`, shades: palette, low: 100 * low, high: 100 * high, steps, name, ends: [low, high] };
   }
 
   /** Ends of the colours of power. */
@@ -293,7 +284,8 @@ class App {
   }
 
   drawMarks(context, view, map) {
-    const places = this.places.get(map?.readings ?? map?.id);
+    if (!map) return;
+    const places = this.places.get(map.readings ?? map.id);
     const [low, high] = this.ends();
     if (places && this.shows.sensors) {
       const levels = this.layer === "power" && !this.mode_difference() ? this.levels.get(`${map.readings} ${this.band}`) : null;
@@ -301,7 +293,7 @@ class App {
       const errors = this.errors?.readings === map.readings ? this.errors : null;
       marks.sensors(context, view, { places, levels, until: this.until, low, high, palette: this.palette, errors: errors?.errors ?? null, worst: errors?.worst });
     }
-    if (this.shows.emitters && map?.emitters) marks.emitters(context, view, map.emitters.map((e) => (this.inBand(e, map) ? e : { ...e, noise: true })), this.emitter);
+    if (this.shows.emitters && map.emitters) marks.emitters(context, view, map.emitters.map((e) => (this.inBand(e, map) ? e : { ...e, noise: true })), this.emitter);
     if (this.shows.advice && this.advice.length && map === this.item) marks.advice(context, view, this.advice);
   }
 
@@ -325,7 +317,9 @@ class App {
     const times = (places?.time_s ?? []).filter(Number.isFinite).slice().sort((a, b) => a - b);
     this.timed = times.length > 1 && times[0] < times[times.length - 1] ? times : null;
     byId("times").hidden = !this.timed;
-    if (!this.timed) this.until = null;
+    const [first, last] = this.timed ? [times[0], times[times.length - 1]] : [0, 0];
+    if (this.until >= last || this.until < first) this.until = null;
+    byId("time").value = this.until === null ? 1000 : Math.round((1000 * (this.until - first)) / (last - first));
     await this.loadLevels();
   }
 
@@ -349,7 +343,7 @@ class App {
     this.bandStrip();
     this.want();
     this.loadLevels().catch(() => {});
-    this.later();
+    this.linked.later();
   }
 
   redraw() {
@@ -366,37 +360,12 @@ class App {
     this.redraw();
     clearTimeout(this.soon);
     this.soon = setTimeout(() => this.want(), 60);
-    this.later();
+    this.linked.later();
   }
 
   rested() {
     for (const view of this.views) view.marksChanged();
     this.want();
-  }
-
-  /** Writes the link, a little later. */
-  later() {
-    clearTimeout(this.linking);
-    this.linking = setTimeout(() => this.writeLink(), 250);
-  }
-
-  writeLink() {
-    const { item, other, camera } = this;
-    if (!item) return;
-    const round = (v) => Number(v.toPrecision(9));
-    const find = (one) => this.items.find((i) => i.id === one.id);
-    link.write({
-      item: find(item) ? link.nameOf(find(item), this.items) : null,
-      other: other && find(other) ? link.nameOf(find(other), this.items) : null,
-      mode: other && this.mode === "difference" ? "difference" : null,
-      band: this.band, layer: this.layer === "power" ? null : this.layer, level: this.layer === "above" ? this.level : null,
-      centre: `${round(camera.x)},${round(camera.y)}`, zoom: round(camera.zoom),
-      at: this.at ? `${round(this.at.x)},${round(this.at.y)}` : null,
-      palette: this.palette === "viridis" ? null : this.palette,
-      limits: this.limits === "own" ? this.own.join(",") : this.limits === "all" ? "all" : null,
-      hide: Object.keys(this.shows).filter((name) => !this.shows[name]).join(","),
-      tab: this.shownTab === "here" ? null : this.shownTab, wide: byId("panel").parentElement.classList.contains("wide"),
-    });
   }
 
   /** Whether all of the map is on the screen. */
@@ -421,7 +390,7 @@ class App {
     const here = this.want();
     this.bandStrip();
     this.legend();
-    this.later();
+    this.linked.later();
     here.then(() => this.afterBand());
     clearTimeout(this.idle);
     this.idle = setTimeout(() => this.afterBand(), 120);
@@ -471,7 +440,7 @@ class App {
     });
     this.redraw();
     this.take.update();
-    this.later();
+    this.linked.later();
   }
 
   unask() {
@@ -516,6 +485,7 @@ class App {
     if (this.timed) {
       timeline(byId("timeline").querySelector("canvas"), this.timed, this.until);
       byId("time-name").textContent = this.until === null ? "all readings" : new Date(1000 * this.until).toLocaleString();
+      byId("time").setAttribute("aria-valuetext", byId("time-name").textContent);
     }
   }
 
@@ -552,7 +522,7 @@ class App {
     }
     if (name === "here") this.here.draw();
     if (name === "take") this.take.commands();
-    this.later();
+    this.linked.later();
   }
 
   wide(on) {
@@ -560,7 +530,7 @@ class App {
     byId("wide").setAttribute("aria-pressed", on);
     byId("wide").setAttribute("aria-label", on ? "Show the panel" : "Hide the panel");
     byId("wide").title = on ? "Show the panel" : "Hide the panel";
-    this.later();
+    this.linked.later();
   }
 
   isDark() {
@@ -592,11 +562,11 @@ class App {
   wire() {
     const on = (id, event, act) => byId(id).addEventListener(event, act);
     on("item", "change", (e) => {
-      this.chosen = true;
+      this.linked.choose();
       this.show(Number(e.target.value));
     });
     on("other", "change", (e) => {
-      this.chosen = true;
+      this.linked.choose();
       this.compare(Number(e.target.value));
     });
     on("band", "input", (e) => this.setBand(Number(e.target.value)));
@@ -627,9 +597,10 @@ class App {
       this.redraw();
     });
     on("copy", "click", () => {
-      this.writeLink();
+      this.linked.write();
       this.copyText(location.href, "The link is copied");
     });
+    on("legend-fold", "click", () => fold(byId("legend-fold").getAttribute("aria-expanded") === "true"));
     on("theme", "click", () => {
       const next = this.isDark() ? "light" : "dark";
       this.theme(next);
@@ -714,7 +685,7 @@ class App {
     const state = await api.get("/api/state").catch(() => null);
     if (!state) return;
     if (state.instance !== this.instance) {
-      this.writeLink();
+      this.linked.write();
       location.reload();
     } else this.want();
   }

@@ -118,7 +118,7 @@ export function spectrum(canvas, { series, near = [], band, unit, labels }) {
 
 /** All bands of a map: from the least to the greatest level, the middle as a line. */
 export function strip(canvas, { strip: bands, band, here, unit }) {
-  const { context, width, height, quiet, accent, ink, line } = prepared(canvas);
+  const { context, width, height, quiet, accent, ink, line, card } = prepared(canvas);
   const known = bands.flat().filter((v) => v !== null);
   if (!known.length) return;
   const low = Math.min(...known), high = Math.max(...known, low + 1);
@@ -149,10 +149,13 @@ export function strip(canvas, { strip: bands, band, here, unit }) {
   context.strokeRect(Math.max(1, band * wide - 1), 1, Math.max(4, wide), height - 2);
   context.fillStyle = quiet;
   context.font = "10px system-ui, sans-serif";
-  context.textBaseline = "top";
-  context.fillText(`${number(high, 0)} ${unit}`, 3, 2);
-  context.textBaseline = "bottom";
-  context.fillText(number(low, 0), 3, height - 1);
+  for (const [text, base, at] of [[`${number(high, 0)} ${unit}`, "top", 3], [number(low, 0), "bottom", height - 2]]) {
+    context.textBaseline = base;
+    context.lineWidth = 3;
+    context.strokeStyle = card;
+    context.strokeText(text, 4, at);
+    context.fillText(text, 4, at);
+  }
 }
 
 /** How many readings were taken when; those up to now are filled. */

@@ -9,9 +9,9 @@ const byId = (id) => document.getElementById(id);
 export class Check {
   constructor(app) {
     this.app = app;
-    /** What was told about readings (validation) and models (advice), by their number. */
+    /** What was told about readings (validation) and models (advice), and the jobs, by their number. */
     this.told = { validate: new Map(), advise: new Map() };
-    this.advice = new Map();
+    this.jobs = { validate: new Map(), advise: new Map() };
     byId("validate-form").addEventListener("submit", (event) => this.validate(event));
     byId("advise-form").addEventListener("submit", (event) => this.advise(event));
   }
@@ -33,13 +33,14 @@ export class Check {
     put("validate-told", this.told.validate.get(readings));
     put("advise-told", this.told.advise.get(item?.id));
     for (const pick of byId("validate-told").querySelectorAll("select")) pick.value = app.errors?.method ?? "";
-    app.advice = this.advice.get(item?.id) ?? [];
+    app.advice = this.jobs.advise.get(item?.id)?.advice ?? [];
   }
 
   /** Where it is told what comes of a job about an item. */
   part(kind, of) {
     const { told } = this;
     if (!told[kind].has(of)) told[kind].set(of, make("div"));
+    else told[kind].get(of).replaceChildren();
     this.shown();
     return told[kind].get(of);
   }
@@ -58,16 +59,56 @@ export class Check {
     await this.app.work.run({ kind: "advise", item: item.id, count: Number(byId("advise-count").value) }, this.part("advise", item.id));
   }
 
-  advised(job, part) {
-    const { app } = this;
-    this.advice.set(job.of, job.advice);
-    part.append(table(["No.", "#x, m", "#y, m", "#less variance"], job.advice.map((a) => [String(a.rank), metres(a.x_m, 100), metres(a.y_m, 100), `${number(a.reduction_percent, 2)} %`]), "Advised places"));
-    part.append(links(job.id, ["csv", "json", "png"]));
-    this.late(job, app.item?.id);
-    app.changed();
+  /** Jobs that ended before this page was opened. */
+  earlier(jobs) {
+    for (const job of jobs) {
+      if (job.advice || job.validation) this.tell(job, this.part(job.kind, job.of));
+    }
   }
 
-  validated(job, part) {
+  /** What a link says about the results that are seen. */
+  words() {
+    const { item, errors } = this.app;
+    const { methods, split, folds } = this.jobs.validate.get(item.readings)?.asked ?? {};
+    return { advise: this.jobs.advise.get(item.id)?.asked.count, validate: errors ? JSON.stringify({ methods, split, folds }) : null, errors: errors?.method };
+  }
+
+  /** Makes results again that a link shows and that are not here. */
+  async again({ advise, validate, errors }) {
+    const { app } = this, { item } = app;
+    if (advise && item?.kind === "model" && this.jobs.advise.get(item.id)?.asked.count !== advise) {
+      await app.work.run({ kind: "advise", item: item.id, count: advise }, this.part("advise", item.id));
+    }
+    if (!errors || !validate || (item?.readings ?? null) === null) return;
+    const { readings } = item, plain = ({ methods, split, folds }) => ({ methods, split, folds });
+    const there = this.jobs.validate.get(readings);
+    if (!there || JSON.stringify(plain(there.asked)) !== JSON.stringify(plain(validate))) {
+      await app.work.run({ kind: "validate", readings, ...plain(validate) }, this.part("validate", readings));
+    }
+    const row = this.jobs.validate.get(readings)?.validation.methods.find((one) => one.method === errors);
+    if (row) app.showErrors(row, readings);
+    this.shown();
+  }
+
+  /** Tells what came of a job. */
+  ended(job, part) {
+    this.tell(job, part);
+    this.late(job, job.kind === "advise" ? this.app.item?.id : this.app.item?.readings);
+    this.app.changed();
+  }
+
+  tell(job, part) {
+    this.jobs[job.kind].set(job.of, job);
+    if (job.advice) this.tellAdvice(job, part);
+    else this.tellErrors(job, part);
+  }
+
+  tellAdvice(job, part) {
+    part.append(table(["No.", "#x, m", "#y, m", "#less variance"], job.advice.map((a) => [String(a.rank), metres(a.x_m, 100), metres(a.y_m, 100), `${number(a.reduction_percent, 2)} %`]), "Advised places"));
+    part.append(links(job.id, ["csv", "json", "png"]));
+  }
+
+  tellErrors(job, part) {
     const { app } = this, rows = job.validation.methods, name = app.label(job.of);
     part.append(make("h2", {}, `Errors in ${name}`));
     part.append(table(["Method", "#rmse", "#mean", "#median", "#in 90 %", "#s"], rows.map((row) => [
@@ -77,7 +118,6 @@ export class Check {
     const pick = make("select", { "aria-label": "Errors on the map", onchange: (event) => app.showErrors(rows.find((r) => r.method === event.target.value), job.of) },
       make("option", { value: "" }, "Show errors on the map …"), ...rows.filter((r) => r.errors).map((r) => make("option", { value: r.method }, r.method)));
     part.append(make("p", {}, pick), links(job.id, ["png"]));
-    this.late(job, app.item?.readings);
   }
 
   /** Who has gone on to something else is told where the result is. */

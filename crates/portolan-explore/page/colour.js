@@ -26,21 +26,27 @@ export function shades(name) {
   return made.get(name);
 }
 
-/** A colour for every band, steps of a palette that are easy to tell apart from their neighbours. */
-export function bandShades(count) {
-  const name = `bands ${count}`;
+/** Bands that colours tell apart. */
+export const APART = 8;
+
+/** A colour for every band of an item. */
+export function bandShades({ id, bands, best }) {
+  const name = `bands of ${id}`;
   if (!made.has(name)) {
-    const out = new Uint32Array(count);
-    for (let i = 0; i < count; i++) out[i] = word(bandColour(i, count));
+    const out = new Uint32Array(bands);
+    for (let i = 0; i < bands; i++) out[i] = word(bandColour(i, best));
     made.set(name, out);
   }
   return made.get(name);
 }
 
-/** Many bands are scattered over the palette by the golden ratio: in order, neighbours look the same. */
-export function bandColour(band, count) {
-  const share = count > 8 ? (band * 0.618034) % 1 : count > 1 ? band / (count - 1) : 0.5;
-  return mix(palettes.viridis, share);
+/** The bands that serve most places have colours of their own, the two largest far apart. The others
+ * are scattered by the golden ratio. */
+export function bandColour(band, best) {
+  const rank = best.indexOf(band), count = Math.min(best.length, APART), half = Math.ceil(count / 2);
+  if (rank < 0 || rank >= APART) return mix(palettes.viridis, (band * 0.618034) % 1);
+  const place = rank % 2 ? half + (rank - 1) / 2 : rank / 2;
+  return mix(palettes.viridis, count > 1 ? place / (count - 1) : 0.5);
 }
 
 const word = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;

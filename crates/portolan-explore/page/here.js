@@ -96,7 +96,9 @@ export class Here {
       const sure = spread === undefined || spread === null ? "" :
         `: ± ${number(spread)} dB, with 90 % certainty from ${number(level - 1.645 * spread)} to ${number(level + 1.645 * spread)} ${of.unit}`;
       const heard = told.chance_heard ? `; heard with a chance of ${number(100 * told.chance_heard[band], 0)} %` : "";
-      parts.push(make("p", { class: "quiet" }, `${app.bandName(band)}${sure}${heard}`));
+      const best = told.level.reduce((found, one, n) => (one > (told.level[found] ?? -Infinity) ? n : found), 0);
+      const strongest = of.bands > 1 ? `. Strongest here: ${app.bandName(best)}, ${number(told.level[best])} ${of.unit}` : "";
+      parts.push(make("p", { class: "quiet" }, `${app.bandName(band)}${sure}${heard}${strongest}`));
     });
     if (mark) parts.push(this.markBox(mark));
     const chart = make("canvas", { class: "chart", role: "img", "aria-label": "Spectrum at this place with its 90 % interval; the table below has the numbers" });

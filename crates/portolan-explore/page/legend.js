@@ -2,7 +2,7 @@
 // the best server.
 
 import { number } from "./chart.js";
-import { bandColour, css, cssOf } from "./colour.js";
+import { APART, bandColour, css, cssOf } from "./colour.js";
 import { make } from "./here.js";
 
 const byId = (id) => document.getElementById(id);
@@ -47,11 +47,20 @@ export function bands(app) {
   const { item } = app, list = served(app);
   const rows = list.slice(0, LISTED).map(([band, share]) => {
     const swatch = make("span", { class: "swatch" });
-    swatch.style.background = cssOf(bandColour(band, item.bands));
+    swatch.style.background = cssOf(bandColour(band, item.best));
     return make("div", {}, swatch, `${app.bandName(band)}: ${number(100 * share, 0)} %`);
   });
   if (list.length > LISTED) rows.push(make("div", { class: "quiet" }, `and ${list.length - LISTED} more`));
+  if (list.some(([band]) => item.best.indexOf(band) < 0 || item.best.indexOf(band) >= APART)) rows.push(make("div", { class: "quiet" }, "Some colours are alike: point at a place, or click it, to read its band."));
   byId("legend-bands").replaceChildren(...rows);
+}
+
+/** Folds the legend, or shows it again; the browser remembers. */
+export function fold(folded) {
+  byId("legend").classList.toggle("folded", folded);
+  byId("legend-fold").setAttribute("aria-expanded", !folded);
+  byId("legend-fold").title = folded ? "Show the legend" : "Hide the legend";
+  localStorage.setItem("portolan-legend", folded ? "folded" : "open");
 }
 
 export function legend(app) {

@@ -8,13 +8,35 @@ export function read() {
     const found = (words.get(name) ?? "").split(",").map(Number);
     return found.length === 2 && found.every(Number.isFinite) ? { x: found[0], y: found[1] } : null;
   };
+  const object = (name) => {
+    try {
+      return JSON.parse(words.get(name));
+    } catch {
+      return null;
+    }
+  };
   return {
+    time: number("time"), emitter: words.has("emitter") ? number("emitter") - 1 : null,
+    advise: number("advise"), validate: object("validate"), errors: words.get("errors"),
     item: words.get("item"), other: words.get("other"), mode: words.get("mode"),
     band: number("band"), layer: words.get("layer"), level: number("level"),
     centre: pair("centre"), zoom: number("zoom"), at: pair("at"),
     palette: words.get("palette"), limits: words.get("limits"), tab: words.get("tab"),
     hide: (words.get("hide") ?? "").split(",").filter(Boolean), wide: words.get("wide") === "1",
   };
+}
+
+/** What a link asks for and may have to be made again, as the address has it. */
+export function rest(said) {
+  const words = new URLSearchParams(location.hash.slice(1));
+  const names = ["item", "other", "emitter", "advise", "validate", "errors"].filter((name) => said[name] !== null);
+  return Object.fromEntries(names.map((name) => [name, words.get(name)]));
+}
+
+/** Whether two requests ask for the same fit. */
+export function alike(a, b) {
+  const plain = ({ kind, readings, method, settings, emitters, seed }) => JSON.stringify([kind, readings, method, Object.entries(settings ?? {}).sort(), emitters ?? null, seed ?? 0]);
+  return plain(a) === plain(b);
 }
 
 /** What tells files of the same name apart: as much of their paths as it takes, or a number. */

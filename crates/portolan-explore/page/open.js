@@ -6,12 +6,22 @@ import { make, table } from "./here.js";
 const byId = (id) => document.getElementById(id);
 
 /** The fields, by the command's option that each of them is. */
-const FIELDS = { unit: "open-unit", "not-heard": "open-silence", gather: "open-gather", grid: "open-grid", crs: "open-crs", "utc-offset": "open-clock" };
-const COLUMNS = ["open-x", "open-y", "open-value", "open-band", "open-time"];
+export const FIELDS = {
+  unit: "open-unit", "not-heard": "open-silence", gather: "open-gather", grid: "open-grid", crs: "open-crs", "utc-offset": "open-clock",
+  "band-by": "open-band-by", "min-places": "open-min-places", "floor-db": "open-floor", "cell-m": "open-cell", origin: "open-origin",
+  "band-width": "open-band-width", "band-edges": "open-band-edges", var: "open-var", format: "open-format",
+};
+const COLUMNS = ["open-x", "open-y", "open-value", "open-band", "open-time", "open-device"];
+/** How the fields under "More" are called on the page. */
+const MORE = {
+  "--columns device=": "“Device”: ", "--band-by": "“A band is”", "--min-places N": "“Places of a band, at least”", "--min-places": "“Places of a band, at least”", "--floor-db": "“Heard above”", "--cell-m": "“Metres per cell”", "--origin": "“Centre of cell 0,0”",
+  "--band-width": "“Width of a band”", "--band-edges": "“Edges of bands”", "--var": "“Array or variable”", "--format": "“The file is”",
+};
 /** How the fields are called on the page. */
 const NAMES = {
+  ...MORE,
   "--columns bands=PREFIX*": "“One column per band”", "--columns bands=": "“One column per band”", "--columns band=NAME": "“Band”",
-  "--columns value=NAME": "“Level”", "--columns x=NAME,y=NAME": "“x or longitude” and “y or latitude”", "--columns": "the fields under “Columns”",
+  "--columns value=NAME": "“Level”", "--columns x=NAME,y=NAME": "your choice under “x or longitude” and “y or latitude”", "--columns": "the fields under “Columns”",
   "--unit dbm or --unit linear": "dBm or milliwatts under “Unit”", "--unit dbm or db": "dBm or dB under “Unit”", "--unit dbm": "dBm under “Unit”", "--unit relative": "relative under “Unit”", "--unit": "“Unit”",
   "--not-heard": "“Not heard”", "--gather": "“Gather within”", "--grid ROWSxCOLS": "rows x columns under “Grid”", "--grid": "“Grid”", "--crs": "“Coordinates”", "--utc-offset": "“Clock”",
 };
@@ -48,9 +58,9 @@ export class Open {
 
   words() {
     const words = {}, columns = [], said = (id) => byId(id).value.trim();
-    for (const [name, id] of Object.entries(FIELDS)) if (said(id)) words[name] = said(id);
+    for (const [name, id] of Object.entries(FIELDS)) if (said(id) && !(id === "open-floor" && !said("open-silence"))) words[name] = said(id);
     const degrees = /^lon|^lng|longitude/i.test(said("open-x"));
-    const names = [[degrees ? "lon" : "x", "open-x"], [degrees ? "lat" : "y", "open-y"], [this.levelIsBand ? "bands" : "value", "open-value"], ["band", "open-band"], ["bands", "open-bands"], ["time", "open-time"]];
+    const names = [[degrees ? "lon" : "x", "open-x"], [degrees ? "lat" : "y", "open-y"], [this.levelIsBand ? "bands" : "value", "open-value"], ["band", "open-band"], ["bands", "open-bands"], ["time", "open-time"], ["device", "open-device"]];
     for (const [what, id] of names) if (said(id)) columns.push(`${what}=${said(id)}`);
     if (columns.length) words.columns = columns.join(",");
     return words;
@@ -58,9 +68,15 @@ export class Open {
 
   showPreview(found, fresh) {
     const { lines, summary, problem, warning } = found, told = byId("open-told");
+    // Nothing is heard below a floor only where some readings were not heard.
+    byId("open-floor").disabled = !byId("open-silence").value.trim();
     told.classList.toggle("bad", Boolean(problem || warning));
     byId("open-title").textContent = `Open ${found.name}`;
-    if (problem) told.textContent = aboutFields(problem);
+    if (fresh) byId("open-more").open = false;
+    if (problem) {
+      told.textContent = aboutFields(problem);
+      byId("open-more").open ||= Object.values(MORE).some((name) => told.textContent.includes(name));
+    }
     else {
       const what = { readings: "Readings", map: "A map", model: "A model", arrays: "Arrays" }[summary.kind];
       const sensors = summary.sensors ? `${summary.sensors} sensors, ` : "";

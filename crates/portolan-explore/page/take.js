@@ -27,8 +27,11 @@ const WHAT = {
 export class Take {
   constructor(app) {
     this.app = app;
-    byId("take-what").addEventListener("change", () => this.formats());
-    for (const id of ["take-format", "take-bands", "take-cell", "take-mask"]) byId(id).addEventListener("change", () => this.commands());
+    byId("take-what").addEventListener("change", () => {
+      this.chosen = byId("take-what").value;
+      this.formats();
+    });
+    for (const id of ["take-format", "take-bands", "take-cell", "take-mask", "take-title", "take-levels", "take-contours"]) byId(id).addEventListener("change", () => this.commands());
     byId("take-table").addEventListener("change", () => this.upload());
     byId("take-level").addEventListener("change", () => this.commands());
     byId("take-form").addEventListener("submit", (event) => {
@@ -41,10 +44,10 @@ export class Take {
 
   /** What this item can become. */
   update() {
-    const { item } = this.app, kept = byId("take-what").value;
+    const { item } = this.app;
     const can = item ? Object.entries(WHAT).filter(([, [, , may]]) => may(item, this.app)) : [];
     byId("take-what").replaceChildren(...can.map(([name, [text]]) => make("option", { value: name }, text)));
-    if (can.some(([name]) => name === kept)) byId("take-what").value = kept;
+    if (can.some(([name]) => name === this.chosen)) byId("take-what").value = this.chosen;
     this.formats();
   }
 
@@ -58,8 +61,15 @@ export class Take {
     byId("take-mask").parentElement.hidden = what !== "map";
     byId("take-table").parentElement.hidden = what !== "places";
     byId("take-level").parentElement.hidden = what !== "coverage";
+    byId("take-look").hidden = !this.looks(what);
+    byId("take-lines").hidden = what === "coverage";
     if (!byId("take-level").value) byId("take-level").value = this.app.level;
     this.commands();
+  }
+
+  /** Whether it is a picture with a heading. */
+  looks(what) {
+    return ["picture", "spectrum", "coverage"].includes(what);
   }
 
   words() {
@@ -67,8 +77,11 @@ export class Take {
     const words = { what, format };
     if (what === "picture" || what === "spectrum") {
       if (what === "picture") words.band = app.band;
-      Object.assign(words, this.look());
+      Object.assign(words, this.look(), { levels: byId("take-levels").value.trim(), contours: byId("take-contours").value.trim() });
+      // Steps have ends of their own.
+      if (words.levels) delete words.range;
     }
+    if (this.looks(what) && format !== "json") words.title = byId("take-title").value.trim();
     if (what === "map") {
       if (byId("take-bands").value === "this" || format === "png") words.bands = app.band;
       words["cell-m"] = app.item.kind === "model" ? byId("take-cell").value : "";
@@ -88,6 +101,7 @@ export class Take {
   look() {
     const { app } = this, words = {};
     if (app.layer === "above") words.above = app.level;
+    else if (app.layer === "spread") words.spread = "true";
     else {
       if (app.palette !== "viridis") words.colours = app.palette;
       if (app.limits !== "band") words.range = app.ends().join(",");
@@ -101,7 +115,7 @@ export class Take {
     const { app } = this;
     if (app.mode_difference()) return "No command draws the difference of two maps.";
     if (app.other) return "No command draws two maps side by side.";
-    return { spread: "No command draws the spread.", best: "No command draws the best server." }[app.layer] ?? null;
+    return app.layer === "best" ? "No command draws the best server." : null;
   }
 
   /** Keeps a table of places at the server, to be answered. */
@@ -127,6 +141,7 @@ export class Take {
   async commands() {
     if (!this.app.item || !byId("take-what").value) return void (byId("take-command").textContent = "");
     const turn = (this.turn = {});
+    byId("take-command").setAttribute("aria-busy", "true");
     try {
       const words = this.words(), told = await this.told(words);
       // A later question may have been answered already.
@@ -135,6 +150,8 @@ export class Take {
       byId("take-note").textContent = this.note(words, told);
     } catch (error) {
       if (error.status) byId("take-note").textContent = error.message;
+    } finally {
+      if (this.turn === turn) byId("take-command").setAttribute("aria-busy", "false");
     }
   }
 
@@ -142,7 +159,7 @@ export class Take {
   note({ what }, { commands, same_bytes: same }) {
     if (what === "model" && !same) return commands.length ? "The model of that file." : "No command makes this model: it came ready.";
     const undrawn = ["picture", "spectrum"].includes(what) ? this.undrawn() : null;
-    const power = undrawn ? `${undrawn} The picture shows the ${this.app.layer === "above" ? "chance" : "power"} of ${this.app.label(this.app.item.id)}. ` : "";
+    const power = undrawn ? `${undrawn} The picture shows the ${{ above: "chance", spread: "spread" }[this.app.layer] ?? "power"} of ${this.app.label(this.app.item.id)}. ` : "";
     return `${power}The file holds the same bytes as the command's.`;
   }
 

@@ -101,9 +101,8 @@ export class Work {
       // Who has gone on to other readings meanwhile is not called back.
       const of = app.items.find((item) => item.id === job.item)?.source.fit?.readings;
       if (!app.item || (app.item.readings === of && app.wanted === app.item.id)) await use(job.item);
-      part.append(make("p", {}, `Fitted in ${number(job.seconds, 2)} s.`));
+      part.append(make("p", {}, `Fitted in ${number(job.seconds, 2)} s: ${job.what}.`));
     }
-    if (job.advice) app.check.advised(job, part);
-    if (job.validation) app.check.validated(job, part);
+    if (job.advice || job.validation) app.check.ended(job, part);
   }
 }

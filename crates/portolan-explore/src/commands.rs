@@ -146,11 +146,28 @@ pub fn file_name(wish: &Wish) -> String {
     format!("{stem}.{ending}")
 }
 
-/// Colours and their ends, where they are not the usual ones.
+/// What a picture shows and how it looks, where that is not the usual.
 fn look_words(wish: &Wish, line: &mut Line) {
-    if wish.what != What::Factors {
-        line.option("--colours", wish.colours.filter(|name| *name != "viridis"));
-        line.option("--range", wish.range.map(|(low, high)| format!("{low},{high}")));
+    let list = |values: &[f64]| {
+        let words: Vec<String> = values.iter().map(f64::to_string).collect();
+        Some(words.join(",")).filter(|list| !list.is_empty())
+    };
+    line.option("--above", wish.above);
+    if wish.spread {
+        line.word("--spread");
+    }
+    line.option("--colours", wish.colours.filter(|name| *name != "viridis"));
+    line.option("--range", wish.range.map(|(low, high)| format!("{low},{high}")));
+    line.option("--levels", list(&wish.levels));
+    line.option("--contours", list(&wish.contours));
+    title_word(wish, line);
+}
+
+/// The heading; a dash in front would make an option of it.
+fn title_word(wish: &Wish, line: &mut Line) {
+    match &wish.title {
+        Some(title) if title.starts_with('-') => line.word(&format!("--title={title}")),
+        title => line.option("--title", title.as_ref()),
     }
 }
 
@@ -225,6 +242,7 @@ pub fn for_wish(library: &Library, item: &Item, wish: &Wish) -> Result<Vec<Strin
                 lines.push(format!("{} --json > {output}", line.finish()));
             } else {
                 line.option("-o", Some(output));
+                title_word(wish, &mut line);
                 lines.push(line.finish());
             }
         }
@@ -246,8 +264,9 @@ pub fn for_wish(library: &Library, item: &Item, wish: &Wish) -> Result<Vec<Strin
             if wish.what == What::Spectrum {
                 wish_words(&bands_alone(), &mut line);
             }
-            line.option("--above", wish.above.filter(|_| plain));
-            look_words(wish, &mut line);
+            if plain {
+                look_words(wish, &mut line);
+            }
             said(&mut line, &words);
             let readings = library.readings_of(item).filter(|_| wish.sensors && plain);
             if let Some(readings) = readings {

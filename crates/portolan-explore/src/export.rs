@@ -117,6 +117,14 @@ pub struct Wish {
     pub colours: Option<&'static str>,
     /// Ends of a picture's colours in dB, or in per cent.
     pub range: Option<(f64, f64)>,
+    /// Whether a picture shows the spread.
+    pub spread: bool,
+    /// Steps of a picture's colours.
+    pub levels: Vec<f64>,
+    /// Lines of equal value in a picture.
+    pub contours: Vec<f64>,
+    /// Heading of a picture.
+    pub title: Option<String>,
 }
 
 /// Palettes that a picture can have, by the command's names.
@@ -130,11 +138,38 @@ fn palette(text: &str) -> Result<&'static str, Refusal> {
     })
 }
 
-fn range(text: &str) -> Result<(f64, f64), Refusal> {
-    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
-    let found = text.split_once(',').and_then(|(low, high)| number(low).zip(number(high)));
-    let wrong = || Refusal::input(format!("range={text}: expected LOW,HIGH, the low end first"));
-    found.filter(|(low, high)| low < high).ok_or_else(wrong)
+/// Letters of a heading.
+const LONGEST_TITLE: usize = 200;
+
+fn title(text: &str) -> Result<String, Refusal> {
+    if text.chars().count() > LONGEST_TITLE || text.chars().any(char::is_control) {
+        let expected = format!("title: expected one line of at most {LONGEST_TITLE} letters");
+        return Err(Refusal::input(expected));
+    }
+    Ok(text.to_string())
+}
+
+impl Wish {
+    /// What of a band a picture shows.
+    fn layer(&self) -> Layer {
+        match self.above {
+            Some(level) => Layer::Above(level),
+            None if self.spread => Layer::Spread,
+            None => Layer::Power,
+        }
+    }
+}
+
+/// Refuses what the command cannot draw together.
+fn check_look(wish: &Wish) -> Result<(), Refusal> {
+    let both = |a: &str, b: &str| {
+        Err(Refusal::input(format!("{a} and {b}: expected one of them, not both")))
+    };
+    match wish {
+        Wish { spread: true, above: Some(_), .. } => both("spread", "above"),
+        Wish { range: Some(_), levels, .. } if !levels.is_empty() => both("range", "levels"),
+        _ => Ok(()),
+    }
 }
 
 impl Wish {
@@ -166,12 +201,11 @@ impl Wish {
             .text("bands")
             .map(|list| list.split(',').map(band).collect::<Result<Vec<_>, _>>())
             .transpose()?;
-        let word = |result: Result<_, String>| result.map_err(Refusal::input);
         let grid = GridWish {
-            grid: query.text("grid").map(words::grid).transpose().map_err(Refusal::input)?,
+            grid: query.told("grid", words::grid)?,
             cell_m: query.number("cell-m")?,
-            origin: query.text("origin").map(words::pair).transpose().map_err(Refusal::input)?,
-            region: query.text("region").map(|text| word(words::region(text))).transpose()?,
+            origin: query.told("origin", words::pair)?,
+            region: query.told("region", words::region)?,
         };
         let masks: Vec<String> = query
             .text("mask")
@@ -192,7 +226,7 @@ impl Wish {
             _ => None,
         };
         let table = query.whole("upload")?.map(|id| uploads.get(id)).transpose()?;
-        Ok(Self {
+        let wish = Self {
             what,
             ending,
             bands,
@@ -204,8 +238,14 @@ impl Wish {
             table,
             sensors: query.text("sensors") == Some("true"),
             colours: query.text("colours").map(palette).transpose()?,
-            range: query.text("range").map(range).transpose()?,
-        })
+            range: query.told("range", words::range)?,
+            spread: query.flag("spread", false)?,
+            levels: query.told("levels", words::levels)?.unwrap_or_default(),
+            contours: query.told("contours", words::levels)?.unwrap_or_default(),
+            title: query.text("title").map(title).transpose()?,
+        };
+        check_look(&wish)?;
+        Ok(wish)
     }
 }
 
@@ -392,7 +432,7 @@ fn coverage(item: &Item, wish: &Wish, progress: &Progress<'_>) -> Result<Vec<u8>
         return Ok(format!("{:#}\n", counted.json()).into_bytes());
     }
     let kind = kind_of(wish, "json, png, svg or pdf")?;
-    Ok(kind.bytes(&counted.scene(None, &Typeface::new())?, None)?.0)
+    Ok(kind.bytes(&counted.scene(wish.title.as_deref(), &Typeface::new())?, None)?.0)
 }
 
 fn picture(
@@ -417,18 +457,20 @@ fn picture(
     }
     let colours = wish.colours.and_then(|name| PALETTES.iter().find(|(known, _)| *known == name));
     let look = Look {
-        layer: wish.above.map_or(Layer::Power, Layer::Above),
+        layer: wish.layer(),
         colours: colours.map_or(ColourMap::Power, |(_, map)| *map),
         range: wish.range,
+        levels: wish.levels.clone(),
+        contours: wish.contours.clone(),
         ..Look::default()
     };
-    let offset = map.scale().link().offset();
+    let (offset, title) = (map.scale().link().offset(), wish.title.as_deref());
     let scene = if wish.what == What::Spectrum {
         let bands = wish.bands.clone().unwrap_or_else(|| (0..map.bands()).collect());
-        spectrum_figure(map, &bands, readings, None, offset, &look)?
+        spectrum_figure(map, &bands, readings, title, offset, &look)?
     } else {
         let (band, look) = (wish.band, &look);
-        map_figure(&MapFigure { map, truth: None, readings, band, title: None, offset, look })?
+        map_figure(&MapFigure { map, truth: None, readings, band, title, offset, look })?
     };
     Ok(kind.bytes(&scene, None)?.0)
 }

@@ -84,7 +84,8 @@ impl Default for FirstFit {
 #[derive(Default)]
 pub struct Explorer {
     library: Library,
-    first: Option<FitCall>,
+    first: Vec<FitCall>,
+    skipped: Vec<(String, String)>,
 }
 
 impl Explorer {
@@ -99,7 +100,7 @@ impl Explorer {
         let readings = demo::readings().map_err(Refusal::from)?;
         let content = Content::Readings(readings);
         let item = explorer.library.add("demo", Source::Demo, content, Vec::new())?;
-        explorer.first = Some(demo::fit(item.id));
+        explorer.first = vec![demo::fit(item.id)];
         Ok(explorer)
     }
 
@@ -138,25 +139,31 @@ impl Explorer {
         Ok(())
     }
 
-    /// Fits a method to the first readings as soon as the server runs, where there is nothing else
-    /// to look at. A method that does not exist, or not with these options, is refused in any case.
+    /// Tells the page about a file that was not opened.
+    pub fn skip(&mut self, file: &str, why: &str) {
+        self.skipped.push((file.into(), why.into()));
+    }
+
+    /// Fits a method to all readings that no model is of, one after the other, as soon as the server
+    /// runs. A method that does not exist, or not with these options, is refused in any case.
     pub fn fit_first(&mut self, fit: FirstFit) -> Result<(), StartError> {
-        let items = self.library.all();
-        let readings = items.iter().find(|item| item.readings().is_some());
         let FirstFit { method, settings, emitters, seed } = fit;
-        let readings = readings.map_or(0, |item| item.id);
-        let call = FitCall { readings, method, settings, emitters, seed };
+        let call = FitCall { readings: 0, method, settings, emitters, seed };
         work::check_fit(&call)?;
-        if readings > 0 && !items.iter().any(|item| item.surface().is_ok()) {
-            self.first = Some(call);
-        }
+        let items = self.library.all();
+        let surfaces = items.iter().filter(|item| item.surface().is_ok());
+        let fitted: Vec<u32> =
+            surfaces.filter_map(|item| Some(self.library.readings_of(item)?.id)).collect();
+        let surveys = items.iter().filter(|item| item.readings().is_some());
+        let left = surveys.map(|item| item.id).filter(|id| !fitted.contains(id));
+        self.first = left.map(|readings| FitCall { readings, ..call.clone() }).collect();
         Ok(())
     }
 
     fn share(self, door: Door) -> Result<Arc<Shared>, StartError> {
-        let shared = Arc::new(Shared::new(door, self.library)?);
-        if let Some(call) = self.first {
-            shared.start_fit(call)?;
+        let shared = Arc::new(Shared::new(door, self.library, self.skipped)?);
+        for call in self.first {
+            shared.queue_fit(call)?;
         }
         Ok(shared)
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use ndarray::Array2;
 use portolan::{EstimateError, Progress, Readings, Region, Site};
 use portolan_io::picture::{WIDEST_DB, robust_limits};
+use serde_json::{Value, json};
 
 use crate::answer::Refusal;
 use crate::surface::{Surface, decibels};
@@ -28,6 +29,18 @@ pub struct FitCall {
     /// How many emitters it was told; None = auto.
     pub emitters: Option<usize>,
     pub seed: u64,
+}
+
+impl FitCall {
+    /// The request that starts this fit.
+    pub fn request(&self) -> Value {
+        let settings: serde_json::Map<String, Value> =
+            self.settings.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        json!({
+            "kind": "fit", "readings": self.readings, "method": self.method, "settings": settings,
+            "emitters": self.emitters, "seed": self.seed,
+        })
+    }
 }
 
 /// How an item came about.
@@ -70,6 +83,8 @@ pub struct Overview {
     pub limits: Vec<(f64, f64)>,
     pub all: (f64, f64),
     pub spread: (f64, f64),
+    /// Bands that are the strongest somewhere, that of the most places first.
+    pub best: Vec<usize>,
 }
 
 impl Item {
@@ -172,8 +187,23 @@ impl Overview {
             limits: level.columns().into_iter().map(one).collect(),
             all: robust_limits(&[level], WIDEST_DB),
             spread: (0.0, most),
+            best: strongest(level),
         }
     }
+}
+
+/// Bands that are the strongest at some place, that of the most places first.
+fn strongest(level: &Array2<f64>) -> Vec<usize> {
+    let mut counts = vec![0; level.ncols()];
+    for place in level.rows() {
+        let known = place.iter().enumerate().filter(|(_, x)| x.is_finite());
+        if let Some((band, _)) = known.max_by(|a, b| a.1.total_cmp(b.1)) {
+            counts[band] += 1;
+        }
+    }
+    let mut bands: Vec<usize> = (0..counts.len()).filter(|&band| counts[band] > 0).collect();
+    bands.sort_by_key(|&band| std::cmp::Reverse(counts[band]));
+    bands
 }
 
 /// All items.
@@ -222,15 +252,17 @@ impl Library {
         found.ok_or_else(|| Refusal::missing(format!("there is no item {id}")))
     }
 
-    pub fn remove(&self, id: u32) -> Result<(), Refusal> {
+    /// Lets go of an item and of the fits to it; returns their numbers.
+    pub fn remove(&self, id: u32) -> Result<Vec<u32>, Refusal> {
         let mut items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = items.len();
-        items.retain(|item| item.id != id);
-        if items.len() < before {
-            Ok(())
-        } else {
-            Err(Refusal::missing(format!("there is no item {id}")))
+        let of = |item: &Item| matches!(&item.source, Source::Fit(call) if call.readings == id);
+        if !items.iter().any(|item| item.id == id) {
+            return Err(Refusal::missing(format!("there is no item {id}")));
         }
+        let gone = |item: &Arc<Item>| item.id == id || of(item);
+        let ids = items.iter().filter(|item| gone(item)).map(|item| item.id).collect();
+        items.retain(|item| !gone(item));
+        Ok(ids)
     }
 
     /// The readings that a model was fitted to: those of the fit, or held ones at the same places.
@@ -249,5 +281,22 @@ impl Library {
             })
         };
         self.all().into_iter().find(same)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_strongest_bands_come_by_how_many_places_they_serve() {
+        let none = f64::NAN;
+        let level = ndarray::array![
+            [-9.0, -2.0, -3.0, -9.0],
+            [-9.0, -3.0, -1.0, none],
+            [none, none, -5.0, none],
+            [none, none, none, none],
+        ];
+        assert_eq!(strongest(&level), [2, 1]);
     }
 }

@@ -21,6 +21,16 @@ impl Query {
         self.text(name).map(parse).transpose()
     }
 
+    /// What a reader of words makes of it, where the name is there.
+    pub fn told<T>(
+        &self,
+        name: &str,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Refusal> {
+        let wrong = |error: String| Refusal::input(format!("{name}: {error}"));
+        self.text(name).map(read).transpose().map_err(wrong)
+    }
+
     /// Yes or no, and what it is where nothing is said.
     pub fn flag(&self, name: &str, usual: bool) -> Result<bool, Refusal> {
         match self.text(name) {

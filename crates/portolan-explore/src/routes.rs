@@ -24,7 +24,7 @@ use crate::answer::{Answered, Refusal, bytes_answer, json_answer};
 use crate::assets;
 use crate::blocks::Blocks;
 use crate::guard::{Door, check};
-use crate::jobs::{Job, Jobs};
+use crate::jobs::{About, Job, Jobs, Work};
 use crate::library::{FitCall, Item, Library};
 use crate::query::Query;
 use crate::uploads::{MOST_BYTES, Uploads};
@@ -50,6 +50,8 @@ pub struct Shared {
     pub jobs: Jobs,
     pub blocks: Arc<Blocks>,
     pub uploads: Uploads,
+    /// Files that were not opened, and why.
+    pub skipped: Vec<(String, String)>,
     exports: Semaphore,
     waiting: Semaphore,
     questions: Semaphore,
@@ -60,7 +62,11 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(door: Door, library: Library) -> std::io::Result<Self> {
+    pub fn new(
+        door: Door,
+        library: Library,
+        skipped: Vec<(String, String)>,
+    ) -> std::io::Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self {
             door,
@@ -69,6 +75,7 @@ impl Shared {
             blocks: Arc::new(Blocks::new()),
             waiting: Semaphore::new(MOST_WAITING),
             uploads: Uploads::new()?,
+            skipped,
             exports: Semaphore::new(MOST_EXPORTS),
             questions: Semaphore::new(MOST_QUESTIONS),
             failures: AtomicU64::new(0),
@@ -80,8 +87,8 @@ impl Shared {
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Starts to fit a method.
-    pub fn start_fit(&self, call: FitCall) -> Result<Arc<Job>, Refusal> {
+    /// What a fit is about, and its work.
+    fn fit(&self, call: FitCall) -> Result<(About, Work), Refusal> {
         check_fit(&call)?;
         let item = self.library.get(call.readings)?;
         let readings = item.readings().cloned().ok_or_else(|| {
@@ -89,9 +96,32 @@ impl Shared {
         })?;
         let name = call.method.clone();
         let what = format!("{name} on {}", item.name);
+        let about = About { kind: "fit", of: item.id, what, asked: call.request() };
         let library = self.library.clone();
         let work = move |progress: &Progress<'_>| fit(&library, &readings, name, call, progress);
-        self.jobs.start("fit", item.id, what, work)
+        Ok((about, Box::new(work)))
+    }
+
+    /// Starts to fit a method.
+    pub fn start_fit(&self, call: FitCall) -> Result<Arc<Job>, Refusal> {
+        let (about, work) = self.fit(call)?;
+        self.jobs.start(about, work)
+    }
+
+    /// Fits a method as soon as nothing else runs.
+    pub fn queue_fit(&self, call: FitCall) -> Result<Arc<Job>, Refusal> {
+        let (about, work) = self.fit(call)?;
+        Ok(self.jobs.queue(about, work))
+    }
+
+    /// Lets go of an item, of the fits to it, and of everything about them; returns their numbers.
+    pub fn close(&self, id: u32) -> Result<Vec<u32>, Refusal> {
+        let gone = self.library.remove(id)?;
+        for &id in &gone {
+            self.jobs.forget(id);
+            self.blocks.forget(id);
+        }
+        Ok(gone)
     }
 
     /// Runs what takes a while beside the connections.
@@ -242,4 +272,59 @@ pub fn item_of(shared: &Shared, id: u32) -> Result<Arc<Item>, Refusal> {
 /// Says yes.
 pub fn done() -> Answered {
     Ok(json_answer(&serde_json::json!({ "done": true })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::tests::until;
+    use crate::library::{Content, Source};
+    use crate::surface::Surface;
+    use crate::work::advised;
+    use ndarray::Array2;
+    use portolan::{Context, Method, Readings, Scale, Site, Values};
+
+    #[test]
+    fn what_is_closed_is_let_go() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let _inside = runtime.enter();
+        let sites = (0..36).map(|i| Site::new(f64::from(i % 6), f64::from(i / 6))).collect();
+        let level = |i: usize| -50.0 - (i % 6) as f64 - ((i * 7) % 5) as f64;
+        let power = Array2::from_shape_fn((36, 1), |(i, _)| 10f64.powf(level(i) / 10.0));
+        let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
+        let method = portolan::estimate::Kriging::default();
+        let model = method.fit(&readings, &Context::default(), &Progress::silent()).unwrap();
+
+        let door = Door { port: 1, token: None };
+        let shared = Shared::new(door, Library::default(), Vec::new()).unwrap();
+        let add = |source, content| shared.library.add("x", source, content, Vec::new()).unwrap();
+        let survey = add(Source::Given, Content::Readings(Arc::new(readings)));
+        let call = FitCall {
+            readings: survey.id,
+            method: "kriging".into(),
+            settings: Vec::new(),
+            emitters: None,
+            seed: 0,
+        };
+        let surface = Arc::new(Surface::Model(Box::new(model.named("kriging"))));
+        let item = add(Source::Fit(call), Content::Surface(surface.clone()));
+        // Tiles and advice hold on to it.
+        shared.blocks.draw_ahead(item.id, &surface);
+        until(|| shared.blocks.drawn.load(Ordering::Relaxed) > 0);
+        let about = About { kind: "advise", of: item.id, what: String::new(), asked: Value::Null };
+        let own = item.clone();
+        let work = move |progress: &Progress<'_>| advised(&own, 2, progress);
+        let job = Arc::downgrade(&shared.jobs.start(about, Box::new(work)).unwrap());
+        until(|| job.upgrade().is_some_and(|job| job.outcome().is_some()));
+
+        let weak = (Arc::downgrade(&survey), Arc::downgrade(&item), Arc::downgrade(&surface));
+        let ids = vec![survey.id, item.id];
+        drop((survey, item, surface));
+        assert!(weak.2.upgrade().is_some());
+        assert_eq!(shared.close(ids[0]).unwrap(), ids);
+        until(|| {
+            weak.0.strong_count() + weak.1.strong_count() + weak.2.strong_count() == 0
+                && job.strong_count() == 0
+        });
+    }
 }

@@ -28,6 +28,28 @@ pub fn pair(text: &str) -> Result<(f64, f64), String> {
     }
 }
 
+fn numbers(text: &str, wrong: impl Fn() -> String) -> Result<Vec<f64>, String> {
+    let number = |word: &str| word.trim().parse::<f64>().ok().filter(|n| n.is_finite());
+    text.split(',').map(|word| number(word).ok_or_else(&wrong)).collect()
+}
+
+/// Two values, the lower first: LOW,HIGH.
+pub fn range(text: &str) -> Result<(f64, f64), String> {
+    let wrong = || format!("'{text}': expected LOW,HIGH, the lower first, such as -100,-40");
+    match numbers(text, wrong)?[..] {
+        [low, high] if low < high => Ok((low, high)),
+        _ => Err(wrong()),
+    }
+}
+
+/// One to 30 values in rising order.
+pub fn levels(text: &str) -> Result<Vec<f64>, String> {
+    let wrong = || format!("'{text}': expected 1 to 30 rising values, such as -90,-80,-70");
+    let levels = numbers(text, wrong)?;
+    let rising = levels.windows(2).all(|pair| pair[0] < pair[1]);
+    if rising && levels.len() <= 30 { Ok(levels) } else { Err(wrong()) }
+}
+
 /// Two corners of a rectangle: X0,Y0,X1,Y1.
 pub fn region(text: &str) -> Result<Region, String> {
     let wrong = || format!("'{text}': expected X0,Y0,X1,Y1 in metres, the low corner first");

@@ -45,6 +45,9 @@ impl<'a> Progress<'a> {
 
     /// A part of the job: its 0 to 1 is `range` of this one's.
     pub fn part(&self, range: Range<f64>) -> Self {
+        if self.quiet {
+            return self.clone();
+        }
         let at = |share: f64| self.range.start + share * (self.range.end - self.range.start);
         Self { range: at(range.start)..at(range.end), ..self.clone() }
     }

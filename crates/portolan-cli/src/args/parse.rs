@@ -1,7 +1,8 @@
 //! Words of the command line.
 
 use portolan::{Cell, Emitters};
-pub use portolan_io::words::{band_by, format, frequency, grid, pair, region, silence};
+use portolan_io::words;
+pub use portolan_io::words::{band_by, format, frequency, grid, pair, range, region, silence};
 
 /// Values in rising order.
 pub type Levels = std::sync::Arc<[f64]>;
@@ -11,21 +12,9 @@ fn numbers(text: &str, wrong: impl Fn() -> String) -> Result<Vec<f64>, String> {
     text.split(',').map(|word| number(word).ok_or_else(&wrong)).collect()
 }
 
-/// Two values, the lower first.
-pub fn range(text: &str) -> Result<(f64, f64), String> {
-    let wrong = || format!("'{text}': expected LOW,HIGH, the lower first, such as -100,-40");
-    match numbers(text, wrong)?[..] {
-        [low, high] if low < high => Ok((low, high)),
-        _ => Err(wrong()),
-    }
-}
-
 /// One to 30 values in rising order.
 pub fn levels(text: &str) -> Result<Levels, String> {
-    let wrong = || format!("'{text}': expected 1 to 30 rising values, such as -90,-80,-70");
-    let levels = numbers(text, wrong)?;
-    let rising = levels.windows(2).all(|pair| pair[0] < pair[1]);
-    if rising && levels.len() <= 30 { Ok(levels.into()) } else { Err(wrong()) }
+    words::levels(text).map(Into::into)
 }
 
 pub fn share(text: &str) -> Result<f64, String> {

@@ -44,6 +44,9 @@ pub struct PlotArgs {
     /// Draw the chance that the power is above this level in dBm instead of the power
     #[arg(long, value_name = "DBM", requires = "output", conflicts_with_all = ["truth", "factors"])]
     pub above: Option<f64>,
+    /// Draw the spread alone instead of the power and the spread beside it
+    #[arg(long, requires = "output", conflicts_with_all = ["above", "truth", "factors"])]
+    pub spread: bool,
     /// Draw truth, estimate and error side by side
     #[arg(long)]
     pub truth: Option<PathBuf>,

@@ -19,6 +19,8 @@ use crate::watch::check_interrupt;
 const POLL: Duration = Duration::from_millis(50);
 /// Files of a folder that are opened.
 const MOST_FILES: usize = 30;
+/// Endings of files that should hold something: it is said where they are not opened.
+const ENDINGS: [&str; 8] = ["csv", "tsv", "txt", "npz", "npy", "mat", "geojson", "json"];
 
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
@@ -87,10 +89,10 @@ fn explorer(args: &ExploreArgs) -> Result<Explorer, Failure> {
     }
     let mut explorer = if args.files.is_empty() { Explorer::demo()? } else { Explorer::empty() };
     for path in &args.files {
-        let files = if path.is_dir() { folder(path, &options)? } else { vec![path.clone()] };
-        for file in files {
-            let notes = explorer.add_file(&file, &words)?;
-            warn(&notes.iter().map(|n| format!("{}: {n}", file.display())).collect::<Vec<_>>());
+        if path.is_dir() {
+            add_folder(&mut explorer, path, &words, &options)?;
+        } else {
+            add_file(&mut explorer, path, &words)?;
         }
     }
     let emitters = match args.emitters {
@@ -106,22 +108,79 @@ fn explorer(args: &ExploreArgs) -> Result<Explorer, Failure> {
     Ok(explorer)
 }
 
-/// The files of a folder that hold readings, models or maps, by name.
-fn folder(path: &Path, options: &ReadOptions) -> Result<Vec<PathBuf>, Failure> {
+fn add_file(
+    explorer: &mut Explorer,
+    file: &Path,
+    words: &[(String, String)],
+) -> Result<(), StartError> {
+    let notes = explorer.add_file(file, words)?;
+    warn(&notes.iter().map(|n| format!("{}: {n}", file.display())).collect::<Vec<_>>());
+    Ok(())
+}
+
+/// Adds the files of a folder that hold readings, models or maps, by name; says what it leaves out.
+fn add_folder(
+    explorer: &mut Explorer,
+    path: &Path,
+    words: &[(String, String)],
+    options: &ReadOptions,
+) -> Result<(), Failure> {
+    let mut added = 0;
+    let mut skipped = Vec::new();
+    for file in files_of(path)? {
+        let opened = if added < MOST_FILES {
+            held(&file, options)
+                .and_then(|()| add_file(explorer, &file, words).map_err(|error| error.to_string()))
+        } else {
+            Err(format!("{MOST_FILES} files of this folder are open already: name it"))
+        };
+        match opened {
+            Ok(()) => added += 1,
+            Err(why) if should_hold(&file) => skipped.push((file.display().to_string(), why)),
+            Err(_) => {}
+        }
+    }
+    let told: Vec<String> = skipped.iter().map(|(file, why)| after_name(file, why)).collect();
+    if added == 0 {
+        let why: String = told.iter().map(|line| format!("; {line}")).collect();
+        let path = path.display();
+        return Err(Failure::input(format!("{path}: holds no readings, models or maps{why}")));
+    }
+    warn(&told.iter().map(|line| format!("not opened: {line}")).collect::<Vec<_>>());
+    skipped.iter().for_each(|(file, why)| explorer.skip(file, why));
+    Ok(())
+}
+
+/// A reason behind the name of its file, which most reasons begin with.
+fn after_name(file: &str, why: &str) -> String {
+    if why.starts_with(file) { why.into() } else { format!("{file}: {why}") }
+}
+
+/// The files of a folder, by name.
+fn files_of(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     let failed = |error: std::io::Error| Failure::input(format!("{}: {error}", path.display()));
     let mut files: Vec<PathBuf> = std::fs::read_dir(path)
         .and_then(|entries| entries.map(|entry| entry.map(|e| e.path())).collect())
         .map_err(failed)?;
     files.retain(|file| file.is_file());
     files.sort();
-    let holds =
-        |file: &PathBuf| inspect(file, options).is_ok_and(|found| found.kind != FileKind::Arrays);
-    let found: Vec<PathBuf> = files.into_iter().filter(holds).take(MOST_FILES).collect();
-    if found.is_empty() {
-        let path = path.display();
-        return Err(Failure::input(format!("{path}: holds no readings, models or maps")));
+    Ok(files)
+}
+
+/// Refuses a file that holds neither readings nor a model nor a map.
+fn held(file: &Path, options: &ReadOptions) -> Result<(), String> {
+    match inspect(file, options) {
+        Ok(found) if found.kind == FileKind::Arrays => {
+            Err("holds arrays, and nothing says what they are".into())
+        }
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
     }
-    Ok(found)
+}
+
+fn should_hold(file: &Path) -> bool {
+    let ending = file.extension().map(|e| e.to_string_lossy().to_lowercase());
+    ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
 }
 
 /// Asks the desktop to show the page; where it cannot, the address was printed.

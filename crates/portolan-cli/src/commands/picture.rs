@@ -26,7 +26,7 @@ pub fn kind_of(output: &Path, force: bool) -> Result<PictureKind, Failure> {
 }
 
 /// The look that was asked for.
-pub fn look(args: &LookArgs, above: Option<f64>) -> Result<Look, Failure> {
+pub fn look(args: &LookArgs, layer: Layer) -> Result<Look, Failure> {
     let levels = |levels: &Option<crate::args::parse::Levels>| {
         levels.as_ref().map(|levels| levels.to_vec()).unwrap_or_default()
     };
@@ -34,7 +34,7 @@ pub fn look(args: &LookArgs, above: Option<f64>) -> Result<Look, Failure> {
     let opacity = args.opacity.unwrap_or(OPACITY);
     Ok(Look {
         axes: axes(args),
-        layer: above.map_or(Layer::Power, Layer::Above),
+        layer,
         colours: match args.colours {
             ColoursName::Viridis => ColourMap::Power,
             ColoursName::Cividis => ColourMap::Cividis,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use portolan::{RadioMap, Region};
 use portolan_io::picture::{
-    MapFigure, PictureError, PictureKind, decibels, factors_figure, map_figure, spectrum_figure,
-    terminal,
+    Layer, MapFigure, PictureError, PictureKind, decibels, factors_figure, map_figure,
+    spectrum_figure, terminal,
 };
 use portolan_io::{ReadOptions, read_map_part, write_bytes};
 
@@ -35,7 +35,12 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
         let drawn = drawn.into_iter().flatten().map(PathBuf::as_path);
         check_apart(output, &files.iter().copied().chain(drawn).collect::<Vec<_>>())?;
     }
-    let look = look(&args.look, args.above)?;
+    let layer = match args.above {
+        Some(level) => Layer::Above(level),
+        None if args.spread => Layer::Spread,
+        None => Layer::Power,
+    };
+    let look = look(&args.look, layer)?;
     let map = match args.region {
         None => load_map(&args.map, &options[0])?,
         Some(region) => load_part(&args.map, region, &options[0])?,

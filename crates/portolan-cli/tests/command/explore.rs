@@ -71,6 +71,43 @@ fn a_survey_a_folder_and_the_demo_open() {
 }
 
 #[test]
+fn every_survey_is_fitted_and_what_was_not_opened_is_said() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.path("town")).unwrap();
+    for (name, text) in [
+        ("town/a.csv", TABLE),
+        ("town/b.csv", TABLE),
+        ("town/odd.csv", "here,there\n1,2\n"),
+        ("town/plan.svg", "<svg/>"),
+    ] {
+        desk.write(name, text);
+    }
+    let mut child = desk
+        .command("explore --no-open --port 0 --method idw town")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut url = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    let running = Running { child, url: url.trim().to_string() };
+    let told: Vec<String> = stderr.lines().take(1).map(Result::unwrap).collect();
+    assert!(told[0].starts_with("portolan: note: not opened: town/odd.csv: line 1"), "{told:?}");
+    let found = state(&running.url);
+    let skipped = found["skipped"].as_array().unwrap();
+    assert_eq!((skipped.len(), skipped[0]["file"].as_str()), (1, Some("town/odd.csv")));
+    assert!(skipped[0]["why"].as_str().unwrap().contains("'here', 'there'"));
+    let jobs: Vec<&str> =
+        found["jobs"].as_array().unwrap().iter().map(|j| j["what"].as_str().unwrap()).collect();
+    assert_eq!(jobs, ["idw on a.csv", "idw on b.csv"]);
+    // Where nothing can be opened, the reasons come with the refusal.
+    std::fs::remove_file(desk.path("town/a.csv")).unwrap();
+    std::fs::remove_file(desk.path("town/b.csv")).unwrap();
+    desk.refused("explore --no-open town", &["holds no readings", "; town/odd.csv: line 1"]);
+}
+
+#[test]
 fn all_addresses_are_no_address_for_others() {
     let desk = Desk::new();
     let mut child = desk

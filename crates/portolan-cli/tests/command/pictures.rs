@@ -58,6 +58,9 @@ fn every_look_draws_another_picture() {
         "--colours magma",
         "--above -25",
         "--above -25 --levels 50,90,99",
+        "--spread",
+        "--spread --colours cividis",
+        "--by-frequency --spread",
         "--by-frequency",
         "--by-frequency --bands 3,1",
         "--by-frequency --above -25",
@@ -143,6 +146,7 @@ fn wrong_words_get_one_line() {
         ("-o x.png --font plan.png", "plan.png: not a TrueType font"),
         ("-o x.png --above high", "high"),
         ("-o x.png --above -20 --truth truth.npz", "--truth"),
+        ("-o x.png --spread --above -20", "--above"),
         ("-o x.png --by-frequency --band 1", "--band"),
         ("-o x.png --by-frequency --bands 9", "--bands 9"),
         ("-o x.png --bands 1", "--by-frequency"),
@@ -152,6 +156,7 @@ fn wrong_words_get_one_line() {
         desk.refused(&format!("plot map.npz {args}"), &[words]);
     }
     desk.refused("plot truth.npz -o x.png --above -20", &["truth.npz", "no spread"]);
+    desk.refused("plot truth.npz -o x.png --spread", &["truth.npz", "no spread"]);
     desk.refused("plot truth.npz -o x.svg --factors", &["x.svg", ".png"]);
 }
 

@@ -10,7 +10,7 @@ use portolan_io::picture::ColourMap;
 use portolan_io::told::{emitter_json, method_json, model_report};
 use serde_json::{Value, json};
 
-use super::{Id, Shared, State, band_of, done, item_of, rounded};
+use super::{Id, Shared, State, band_of, item_of, rounded};
 use crate::answer::{Answered, Refusal, bytes_answer, json_answer};
 use crate::library::{Content, Item, Library, Source};
 use crate::query::Query;
@@ -25,12 +25,15 @@ const COLOURS: usize = 256;
 pub async fn state(shared: State) -> Answered {
     let items: Vec<Value> = shared.library.all().iter().map(|item| brief(&shared, item)).collect();
     let jobs: Vec<Value> = shared.jobs.all().iter().map(|job| super::work::job_json(job)).collect();
+    let skipped: Vec<Value> =
+        shared.skipped.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect();
     Ok(json_answer(&json!({
         "program": "portolan",
         "version": env!("CARGO_PKG_VERSION"),
         "instance": shared.instance,
         "items": items,
         "jobs": jobs,
+        "skipped": skipped,
         "failures": shared.failures.load(Ordering::Relaxed),
         "tiles_drawn": shared.blocks.drawn.load(Ordering::Relaxed),
     })))
@@ -119,6 +122,7 @@ fn described(shared: &Shared, item: &Arc<Item>) -> Result<Value, Refusal> {
     object["limits"] = Value::Array(overview.limits.iter().map(|l| rounded([l.0, l.1])).collect());
     object["limits_all"] = rounded([overview.all.0, overview.all.1]);
     object["limits_spread"] = rounded([overview.spread.0, overview.spread.1]);
+    object["best"] = json!(overview.best);
     object["notes"] = json!(item.notes);
     object["times"] = json!(readings.is_some_and(|readings| readings.time_s().is_some()));
     if let Content::Surface(surface) = &item.content {
@@ -139,9 +143,7 @@ fn described(shared: &Shared, item: &Arc<Item>) -> Result<Value, Refusal> {
 }
 
 pub async fn close(shared: State, Id(id): Id) -> Answered {
-    shared.library.remove(id)?;
-    shared.blocks.forget(id);
-    done()
+    Ok(json_answer(&json!({ "closed": shared.close(id)? })))
 }
 
 /// Decibels of the powers of one place.

@@ -21,7 +21,7 @@ use super::{Id, Shared, State, done, item_of, json_body, rounded, upload_body};
 use crate::answer::{Answered, Refusal, json_answer};
 use crate::commands::{file_name, for_fit, for_job, for_wish, same_bytes};
 use crate::export::{Wish, Written, write, write_job};
-use crate::jobs::{Job, Outcome};
+use crate::jobs::{About, Job, Outcome};
 use crate::library::{FitCall, Settings};
 use crate::query::Query;
 use crate::uploads::Words;
@@ -135,8 +135,13 @@ fn start_validation(shared: &Shared, asked: &Value) -> Result<(Arc<Job>, Vec<Str
     words.push(("--plot", "errors.png".into()));
     let commands = for_job(&shared.library, &item, &words, "validate");
     let what = format!("{} on {}", named.join(", "), item.name);
+    let asked = json!({
+        "kind": "validate", "readings": item.id, "methods": named, "folds": folds, "seed": seed,
+        "split": if blocks { "blocks" } else { "random" },
+    });
+    let about = About { kind: "validate", of: item.id, what, asked };
     let work = move |progress: &Progress<'_>| judge(&readings, &validation, progress);
-    Ok((shared.jobs.start("validate", item.id, what, work)?, commands))
+    Ok((shared.jobs.start(about, Box::new(work))?, commands))
 }
 
 /// A name, and settings behind colons: kriging:trend=linear.
@@ -160,9 +165,11 @@ fn start_advice(shared: &Shared, asked: &Value) -> Result<(Arc<Job>, Vec<String>
     }
     let words = [("--count", count.to_string()), ("-o", "places.csv".into())];
     let commands = for_job(&shared.library, &item, &words, "advise");
-    let (of, what) = (item.id, format!("{count} places for {}", item.name));
+    let asked = json!({ "kind": "advise", "item": item.id, "count": count });
+    let what = format!("{count} places for {}", item.name);
+    let about = About { kind: "advise", of: item.id, what, asked };
     let work = move |progress: &Progress<'_>| advised(&item, count, progress);
-    Ok((shared.jobs.start("advise", of, what, work)?, commands))
+    Ok((shared.jobs.start(about, Box::new(work))?, commands))
 }
 
 /// How a job stands, and what came of it.

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use portolan::{Progress, Site};
+use portolan::{Progress, Readings, Scale, Site, Values};
 use portolan_explore::{Explorer, FirstFit};
 use serde_json::Value;
 
-use crate::client::{ended, found, get, readings, serve, with_model};
+use crate::client::{ended, found, get, kriged, readings, serve, with_model};
 
 #[test]
 fn the_demo_is_there_at_once_and_fitted_soon() {
@@ -81,6 +81,28 @@ fn readings_are_fitted_at_the_start() {
     let server = serve(explorer);
     assert_eq!(ended(&server, 1)["item"], 2);
     assert_eq!(found(&server, "/api/items/2")["spread"], false);
+}
+
+#[test]
+fn all_readings_without_a_model_are_fitted_one_after_the_other() {
+    let mut explorer = Explorer::empty();
+    let fitted = readings();
+    let odd = || {
+        let sites = (0..9).map(|i| Site::new(f64::from(i % 3), f64::from(i / 3))).collect();
+        let power = ndarray::Array2::from_shape_fn((9, 1), |(i, _)| 1e-6 * (1.0 + i as f64));
+        Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap()
+    };
+    explorer.add_model("kriging", kriged(&fitted)).unwrap();
+    for (name, readings) in [("fitted", fitted), ("one", odd()), ("two", odd())] {
+        explorer.add_readings(name, readings).unwrap();
+    }
+    explorer.fit_first(FirstFit { method: "idw".into(), ..FirstFit::default() }).unwrap();
+    let server = serve(explorer);
+    let of: Vec<Value> = (1..=2).map(|job| ended(&server, job)["of"].clone()).collect();
+    assert_eq!(of, [3, 4]);
+    let asked = found(&server, "/api/jobs/2")["asked"].clone();
+    assert_eq!((&asked["readings"], &asked["method"]), (&4.into(), &"idw".into()));
+    assert_eq!(get(&server, "/api/jobs/3").status, 404);
 }
 
 /// Every address of the description answers, with anything but "no such address".

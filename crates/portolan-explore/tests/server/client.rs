@@ -107,7 +107,7 @@ pub fn ended(server: &Server, job: u64) -> Value {
     let start = Instant::now();
     loop {
         let job = found(server, &format!("/api/jobs/{job}"));
-        if job["state"] != "running" {
+        if job["state"] != "running" && job["state"] != "waiting" {
             return job;
         }
         assert!(start.elapsed() < Duration::from_secs(120), "{job}");

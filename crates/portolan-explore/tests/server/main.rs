@@ -4,5 +4,6 @@
 mod api;
 mod client;
 mod refusals;
+mod schema;
 mod tiles;
 mod work;

@@ -7,7 +7,7 @@ use portolan_explore::Explorer;
 use portolan_io::covered::Counted;
 use portolan_io::drawn::{GridWish, MapRequest, draw_map};
 use portolan_io::gis::Mask;
-use portolan_io::picture::{Look, PictureKind, Typeface, factors_figure, spectrum_figure};
+use portolan_io::picture::{Layer, Look, PictureKind, Typeface, factors_figure, spectrum_figure};
 use portolan_io::{
     ReadOptions, WriteOptions, read_places, read_readings, write_model, write_predictions,
     write_readings,
@@ -402,7 +402,40 @@ fn pictures_have_the_colours_that_are_asked_for() {
     let query = "what=picture&format=svg&band=1&colours=cividis&range=-90,-40";
     let answer = get(&server, &format!("/api/items/2/export?{query}"));
     assert_eq!(answer.body, svg.bytes(&scene, None).unwrap().0);
-    for wrong in ["colours=jet", "range=-40,-90", "range=-40", "format=exe"] {
+    // Steps, lines, a heading, and the spread alone.
+    let look = Look {
+        layer: Layer::Spread,
+        levels: vec![1.0, 2.0],
+        contours: vec![1.5],
+        ..Look::default()
+    };
+    let scene = portolan_io::picture::map_figure(&portolan_io::picture::MapFigure {
+        title: Some("-Hall 1"),
+        look: &look,
+        ..figure
+    });
+    let query =
+        "what=picture&format=svg&band=1&spread=true&levels=1,2&contours=1.5&title=-Hall%201";
+    let answer = get(&server, &format!("/api/items/2/export?{query}"));
+    assert_eq!(answer.body, svg.bytes(&scene.unwrap(), None).unwrap().0);
+    let told = found(&server, &format!("/api/items/2/commands?{query}"));
+    assert_eq!(
+        told["commands"][1],
+        "portolan plot map.npz -o picture.svg --band 1 --spread --levels 1,2 --contours 1.5 \
+         '--title=-Hall 1'"
+    );
+    let long = format!("title={}", "x".repeat(201));
+    for wrong in [
+        "colours=jet",
+        "range=-40,-90",
+        "range=-40",
+        "format=exe",
+        "levels=2,1",
+        "contours=x",
+        "spread=true&above=-60",
+        "levels=1,2&range=0,1",
+        &long,
+    ] {
         for way in ["commands", "export"] {
             let answer = get(&server, &format!("/api/items/2/{way}?what=picture&{wrong}"));
             assert_eq!((answer.status, answer.error().contains("expected")), (400, true));
@@ -413,7 +446,21 @@ fn pictures_have_the_colours_that_are_asked_for() {
 #[test]
 fn an_item_can_be_closed() {
     let (server, _) = with_model();
-    assert_eq!(send(&server, "DELETE", "/api/items/2", &[], b"").status, 200);
-    assert_eq!(get(&server, "/api/items/2").status, 404);
-    assert_eq!(send(&server, "DELETE", "/api/items/2", &[], b"").status, 404);
+    let job = start(&server, json!({ "kind": "advise", "item": 2, "count": 2 }));
+    ended(&server, job["id"].as_u64().unwrap());
+    let close = |id: u32| send(&server, "DELETE", &format!("/api/items/{id}"), &[], b"");
+    assert_eq!(close(2).json()["closed"], json!([2]));
+    assert_eq!(
+        (get(&server, "/api/items/2").status, get(&server, "/api/jobs/1").status),
+        (404, 404)
+    );
+    assert_eq!(close(2).status, 404);
+    // Readings take the fits to them along, and what is still being fitted.
+    let fit = |settings: Value| json!({ "kind": "fit", "readings": 1, "method": "unn", "settings": settings });
+    start(&server, fit(json!({ "iterations": 900_000 })));
+    let job = start(&server, json!({ "kind": "fit", "readings": 1, "method": "idw" }));
+    let fitted = ended(&server, job["id"].as_u64().unwrap())["item"].clone();
+    assert_eq!(close(1).json()["closed"], json!([1, fitted]));
+    let state = found(&server, "/api/state");
+    assert_eq!((&state["items"], &state["jobs"]), (&json!([]), &json!([])));
 }

@@ -19,6 +19,8 @@ pub enum Layer {
     Power,
     /// The chance in percent that it lies above this level, by level and spread.
     Above(f64),
+    /// Its spread in dB.
+    Spread,
 }
 
 /// How maps are drawn.
@@ -64,26 +66,35 @@ impl Look {
         offset: f64,
     ) -> Result<Array2<f64>, PictureError> {
         let mut level = decibels(&map.band(band), offset);
+        if self.layer == Layer::Power {
+            return Ok(level);
+        }
+        let spread = map.spread_db().ok_or(PictureError::NoSpread("the map"))?;
+        let spread = spread.index_axis(Axis(2), band);
         if let Layer::Above(threshold) = self.layer {
-            let spread = map.spread_db().ok_or(PictureError::NoSpread("the map"))?;
-            let spread = spread.index_axis(Axis(2), band);
             level.zip_mut_with(&spread, |level, spread| {
                 *level = 100.0 * chance_above(*level, *spread, threshold);
             });
+            return Ok(level);
         }
-        Ok(level)
+        Ok(spread.to_owned())
     }
 
     /// The colours of some fields together.
     pub(super) fn shades(&self, fields: &[&Array2<f64>]) -> Shades {
+        let colours = match (self.layer, self.colours) {
+            (Layer::Spread, ColourMap::Power) => ColourMap::Spread,
+            (_, colours) => colours,
+        };
         if !self.levels.is_empty() {
-            return Shades::stepped(&self.levels, self.colours);
+            return Shades::stepped(&self.levels, colours);
         }
         let limits = self.range.unwrap_or_else(|| match self.layer {
             Layer::Power => robust_limits(fields, WIDEST_DB),
             Layer::Above(_) => (0.0, 100.0),
+            Layer::Spread => spread_limits(fields),
         });
-        Shades::Even { colours: self.colours, limits }
+        Shades::Even { colours, limits }
     }
 
     /// The colours of spreads: another map than that of power.
@@ -102,6 +113,7 @@ impl Look {
             Layer::Above(level) => {
                 format!("chance of more than {} {unit} [%]", level.to_string().replace('-', "−"))
             }
+            Layer::Spread => "std. dev. [dB]".to_owned(),
         }
     }
 
@@ -113,6 +125,12 @@ impl Look {
             Layer::Above(level) => {
                 format!("chance above {} {unit}", level.to_string().replace('-', "−"))
             }
+            Layer::Spread => "spread".to_owned(),
         }
     }
+}
+
+/// Ends of the colours of spreads: from zero, so that dark always means certain.
+pub(super) fn spread_limits(fields: &[&Array2<f64>]) -> (f64, f64) {
+    (0.0, robust_limits(fields, WIDEST_DB).1.max(1e-3))
 }

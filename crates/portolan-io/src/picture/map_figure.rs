@@ -5,10 +5,10 @@ use portolan::{RadioMap, Readings, Site};
 
 use super::PictureError;
 use super::colour::ColourMap;
-use super::field::{robust_limits, symmetric_limits};
+use super::field::symmetric_limits;
 use super::figure::best_columns;
-use super::look::{Layer, Look};
-use super::maps::{WIDEST_DB, check_band, check_grid, check_offset, describe, labels_of};
+use super::look::{Layer, Look, spread_limits};
+use super::maps::{check_band, check_grid, check_offset, describe, labels_of};
 use super::scene::Scene;
 use super::sheet::{Axes, MapPanel, Shades, Sheet};
 
@@ -214,9 +214,7 @@ fn emitters(map: &RadioMap, band: usize) -> Vec<(Site, Option<[f64; 2]>)> {
 }
 
 fn spread_panel(spread: Array2<f64>, colours: ColourMap) -> MapPanel {
-    let (_, high) = robust_limits(&[&spread], WIDEST_DB);
-    // From zero, so that dark always means certain.
-    let shades = Shades::Even { colours, limits: (0.0, high.max(1e-3)) };
+    let shades = Shades::Even { colours, limits: spread_limits(&[&spread]) };
     MapPanel { bar: Some("std. dev. [dB]".to_owned()), ..plain("spread", spread, shades) }
 }
 

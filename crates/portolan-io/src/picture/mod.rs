@@ -69,7 +69,7 @@ pub enum PictureError {
     Offset(f64),
     #[error("{0} holds no factors (slf and psd) to draw")]
     NoFactors(&'static str),
-    #[error("{0} holds no spread, expected a map with one to tell chances")]
+    #[error("{0} holds no spread, expected a map with one")]
     NoSpread(&'static str),
     #[error("no sensor of the readings lies on the map")]
     NoSensor,

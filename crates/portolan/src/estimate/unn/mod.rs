@@ -44,11 +44,11 @@ impl Method for Unn {
         context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
-        let starting = progress.part(0.0..0.7);
-        let prepared = [self.prepare(readings, context, &starting)?];
-        let start = self.learn(&prepared, &starting)?;
+        let prepared = [self.prepare(readings, context, &progress.quiet())?];
+        let share = self.start_share(&prepared[0]);
+        let start = self.learn(&prepared, &progress.part(0.0..share))?;
         progress.fit_begins();
-        self.descend(&prepared, start, &progress.part(0.7..1.0))?.pop().expect("a model each")
+        self.descend(&prepared, start, &progress.part(share..1.0))?.pop().expect("a model each")
     }
 
     /// Starts are made side by side on the processor. Where that leaves the engine idle, it learns
@@ -193,6 +193,17 @@ impl Unn {
         let begin = job.begin(unit, progress)?;
         let exact = is_exact(&readings);
         Ok(Prepared { grid, decoder, cells, offset, unit, exact, begin, readings })
+    }
+
+    /// How much of the work it is to learn the start: an iteration costs about the same in the fit.
+    fn start_share(&self, one: &Prepared) -> f64 {
+        if matches!(one.begin, Begin::Ready(_)) {
+            return 0.0;
+        }
+        let (_, _, _, levels, exact) = one.sort();
+        let start = self.start_fit.descent(&one.decoder, one.readings.bands(), exact).iterations;
+        let fit = self.fit_options(levels).descent.iterations;
+        start as f64 / (start + fit).max(1) as f64
     }
 
     /// What the engine makes of the starts.

@@ -129,6 +129,29 @@ fn every_iteration_goes_through_the_engine() {
 }
 
 #[test]
+fn progress_follows_the_iterations() {
+    let readings = readings(false);
+    let context = Context { emitters: Emitters::Count(2), seed: 1, ..Context::default() };
+    for (iterations, begins) in [("90", 0.25), ("30", 0.5), ("10", 0.75)] {
+        let settings = [("iterations", iterations), ("start_iterations", "30"), ("tolerance", "0")];
+        let settings = settings.map(|(name, value)| (name.to_string(), value.to_string()));
+        let unn = method("unn").unwrap().build(settings).unwrap();
+        let shares = Mutex::new(Vec::new());
+        let began = Mutex::new(0.0);
+        let tell = |share: f64| {
+            shares.lock().unwrap().push(share);
+            true
+        };
+        let on_fit = || *began.lock().unwrap() = *shares.lock().unwrap().last().unwrap();
+        let progress = Progress::new(&tell).with_fit_start(&on_fit);
+        unn.fit(&readings, &context, &progress).unwrap();
+        let (shares, began) = (shares.into_inner().unwrap(), began.into_inner().unwrap());
+        assert!((began - begins).abs() < 0.03, "{iterations}: {began}");
+        assert!(shares.is_sorted() && *shares.last().unwrap() > 0.95, "{shares:?}");
+    }
+}
+
+#[test]
 fn what_the_engine_found_is_what_is_drawn() {
     let silenced: Canned = Canned(|start| {
         let mut at = start.clone();

@@ -46,6 +46,8 @@ const FEWEST: usize = 8;
 const ROUNDS: usize = 6;
 const COUNT_ROUNDS: usize = 9;
 const SENSOR_ROUNDS: usize = 12;
+/// Starts of a fit that counts, where there are gaps.
+const COUNT_STARTS: usize = 2;
 /// By how many standard errors one emitter more must make readings likelier: power, and levels,
 /// which say less.
 const MORE: (f64, f64) = (5.0, 2.0);
@@ -146,7 +148,7 @@ impl Field {
         let many = MANY.min(some.bands() / 2).min(some.sensors() / 4).max(1);
         let quiet = progress.quiet();
         let targets = Reported::new(&turn.kept);
-        let mut fit = self.judged(&turn.kept, &targets, many, context)?;
+        let mut fit = self.judged(&turn.kept, &targets, many, context, NOISE_SHARES[0])?;
         fit.iterate(ROUNDS, &quiet)?;
         let together = fit.logs.mapv(f64::exp).dot(&fit.psd);
         let kriging = Kriging::default().fit(&turn.kept, context, &quiet)?;
@@ -188,10 +190,19 @@ impl Field {
         let some = some_of(readings, COUNTED);
         let targets = Reported::new(&some);
         let quiet = progress.quiet();
-        let left_out = |emitters: usize| {
-            let mut fit = self.judged(&some, &targets, emitters, context)?;
+        let left_out = |emitters: usize, share: f64| {
+            let mut fit = self.judged(&some, &targets, emitters, context, share)?;
             fit.iterate(COUNT_ROUNDS, &quiet)?;
             fit.left_out()
+        };
+        // Gaps leave several starts: the better one counts.
+        let shares =
+            if some.gaps() == 0 { &NOISE_SHARES[..1] } else { &NOISE_SHARES[..COUNT_STARTS] };
+        let least = |emitters: usize| {
+            let all = shares.iter().map(|&share| left_out(emitters, share));
+            let all = all.collect::<Result<Vec<Vec<f64>>, EstimateError>>()?;
+            let sum = |losses: &Vec<f64>| losses.iter().sum::<f64>();
+            Ok(all.into_iter().min_by(|a, b| sum(a).total_cmp(&sum(b))).unwrap_or_default())
         };
         let worth = match readings.values() {
             Values::Power(_) => MORE.0,
@@ -205,10 +216,8 @@ impl Field {
         let mut best: Option<(usize, Vec<f64>)> = None;
         for tried in numbers.chunks(AT_ONCE) {
             progress.report(tried[0] - 1, most)?;
-            let losses = tried
-                .par_iter()
-                .map(|&e| left_out(e))
-                .collect::<Result<Vec<_>, EstimateError>>()?;
+            let losses =
+                tried.par_iter().map(|&e| least(e)).collect::<Result<Vec<_>, EstimateError>>()?;
             for (&emitters, losses) in tried.iter().zip(losses) {
                 match &best {
                     Some((good, _)) if emitters > good + PATIENCE => {}
@@ -231,8 +240,9 @@ impl Field {
         targets: &'a Reported,
         emitters: usize,
         context: &Context<'_>,
+        noise_share: f64,
     ) -> Result<FieldFit<'a>, EstimateError> {
-        let fit = self.begin(readings, targets, emitters, context, NOISE_SHARES[0])?;
+        let fit = self.begin(readings, targets, emitters, context, noise_share)?;
         Ok(FieldFit { law_sensors: LAW_SENSORS, ..fit })
     }
 

@@ -10,6 +10,7 @@ mod buffer;
 pub(crate) use buffer::Buffer;
 
 use fearless_simd::prelude::*;
+use fearless_simd::{Level, dispatch};
 
 /// The widest vectors hold this many numbers: rows are padded to multiples of it.
 pub(crate) const LANES: usize = 16;
@@ -119,10 +120,26 @@ pub(crate) fn ln(x: f32) -> f32 {
     (e * -2.121_944_4e-4 + tail) + m + e * 0.693_359_4
 }
 
+/// Natural logarithms, to single precision.
+pub(crate) fn ln_all(values: &[f64]) -> Vec<f32> {
+    let narrow: Vec<f32> = values.iter().map(|v| *v as f32).collect();
+    let mut found = vec![0.0; values.len()];
+    dispatch!(Level::new(), simd => {
+        let _ = simd;
+        for (found, v) in found.iter_mut().zip(&narrow) {
+            *found = ln(*v);
+        }
+    });
+    // What is missing, and what single precision does not hold.
+    let held = f32::MIN_POSITIVE..=f32::MAX;
+    for (k, _) in narrow.iter().enumerate().filter(|(_, v)| !held.contains(v)) {
+        found[k] = values[k].ln() as f32;
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
-    use fearless_simd::{Level, dispatch};
-
     use super::*;
 
     #[test]
@@ -136,6 +153,16 @@ mod tests {
             x *= 1.37;
         }
         assert_eq!(ln(1.0), 0.0);
+    }
+
+    #[test]
+    fn logarithms_know_what_single_precision_does_not_hold() {
+        let values = [1.0, 1e-60, 0.0, 1e300, 2.5e-39, 7.0, f64::NAN];
+        let found = ln_all(&values);
+        for (got, x) in found.iter().zip(values).filter(|(_, x)| *x > 0.0) {
+            assert!((f64::from(*got) / x.ln() - 1.0).abs() < 1e-6 || x == 1.0, "{x}: {got}");
+        }
+        assert!(found[2] == f32::NEG_INFINITY && found[6].is_nan());
     }
 
     #[test]

@@ -29,6 +29,7 @@ use crate::map::Factors;
 use crate::model::{Model, Report};
 use crate::progress::Progress;
 use crate::readings::{Readings, Values};
+use crate::simd::ln_all;
 use crate::simulate::stream;
 pub(super) use model::{DecodedSlfs, load_shape, save_shape};
 pub(super) use options::{DECODER_OPTIONS, OPTIONS, build, shape_from_options};
@@ -349,8 +350,9 @@ impl TargetNumbers {
         match one.readings.values() {
             Values::Power(_) => {
                 let power = one.readings.power_or_floor();
-                let ln = |x: &f64| (x / one.unit + one.offset).ln() as f32;
-                TargetNumbers::LnPower(power.iter().map(ln).collect())
+                let scaled = power.mapv_into(|x| x / one.unit + one.offset);
+                let scaled = scaled.as_standard_layout();
+                TargetNumbers::LnPower(ln_all(scaled.as_slice().expect("standard layout")))
             }
             Values::Levels { levels, quantiser } => {
                 let probit = Probit::shifted(quantiser, one.unit.ln());

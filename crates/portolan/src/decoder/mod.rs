@@ -68,9 +68,9 @@ pub struct Decoder {
     parallel: bool,
 }
 
-/// Activations of the last block from which on threads share the work by default: 128 x 128 cells
-/// and four emitters at six channels.
-const PARALLEL_FROM: usize = 1 << 18;
+/// Activations of the last block from which on threads share the work by default: 256 x 256 cells
+/// and eight emitters at six channels. Below, meeting costs more than sharing gains.
+const PARALLEL_FROM: usize = 3 << 20;
 
 impl Decoder {
     /// # Errors
@@ -109,6 +109,11 @@ impl Decoder {
     /// another thread for, unless the whole fit runs inside the thread pool (`rayon::scope`).
     pub fn parallel(self, yes: bool) -> Self {
         Self { parallel: yes, ..self }
+    }
+
+    /// Whether a pass is shared among threads.
+    pub(crate) fn is_parallel(&self) -> bool {
+        self.parallel
     }
 
     /// The architecture it was made with.

@@ -61,7 +61,7 @@ impl Engine for CpuEngine {
     }
 }
 
-/// Does every problem, on as many threads as there are. A single one stays on the caller's thread.
+/// Does every problem, on as many threads as there are.
 fn batch<P: Sync, T: Send>(
     decoder: &Decoder,
     problems: &[P],
@@ -69,13 +69,18 @@ fn batch<P: Sync, T: Send>(
     progress: &Progress<'_>,
     one: impl Fn(&Decoder, &P, &Progress<'_>) -> Result<Descended<T>, Halt> + Sync,
 ) -> Outcomes<T> {
-    if let [problem] = problems {
-        return Ok(vec![settled(one(decoder, problem, progress))?]);
-    }
     // Where there is a map for each thread, a pass is not shared among threads as well.
     let alone =
         (problems.len() >= rayon::current_num_threads()).then(|| decoder.clone().parallel(false));
     let decoder = alone.as_ref().unwrap_or(decoder);
+    if let [problem] = problems {
+        // From outside the pool every shared pass would be handed over to it and waited for.
+        let outcome = match decoder.is_parallel() {
+            true => rayon::scope(|_| one(decoder, problem, progress)),
+            false => one(decoder, problem, progress),
+        };
+        return Ok(vec![settled(outcome)?]);
+    }
     let (done, total) = (AtomicUsize::new(0), problems.len() * iterations);
     let count = |_: f64| progress.report(done.fetch_add(1, Ordering::Relaxed), total).is_ok();
     problems

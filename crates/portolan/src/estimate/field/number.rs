@@ -106,10 +106,14 @@ impl Field {
         if told(readings, context) || readings.bands() == 1 || sure() {
             return Ok((factored, None));
         }
-        let some = well_read(&some_of(readings, JUDGED));
-        let folds = spread_folds(some.sites(), SENSOR_PARTS);
-        let turns: Vec<SensorTurn> =
-            folds[..SENSOR_TURNS].iter().filter_map(|fold| SensorTurn::new(&some, fold)).collect();
+        let turns = match well_read(&some_of(readings, JUDGED)) {
+            Some(some) => {
+                let folds = spread_folds(some.sites(), SENSOR_PARTS);
+                let folds = folds[..SENSOR_TURNS].iter();
+                folds.filter_map(|fold| SensorTurn::new(&some, fold)).collect()
+            }
+            None => Vec::new(),
+        };
         if turns.is_empty() {
             let note = "every band was fitted alone: too few readings to tell emitters apart";
             return Ok((Structure::Bands, Some(note.into())));
@@ -270,12 +274,16 @@ fn told(readings: &Readings, context: &Context<'_>) -> bool {
     asked || readings.sensors() < FEWEST
 }
 
-/// The bands that enough sensors read to spare some of them; all where many are not.
-fn well_read(readings: &Readings) -> Readings {
+/// The bands that enough sensors read to spare some of them, all where there are no gaps; None where
+/// most are hardly read, and there is nothing to compare.
+fn well_read(readings: &Readings) -> Option<Readings> {
+    if readings.gaps() == 0 {
+        return Some(readings.clone());
+    }
     let sensors: Vec<usize> = (0..readings.sensors()).collect();
     let enough: Vec<bool> =
         read_by(readings, &sensors).into_iter().map(|count| count >= READ_BY).collect();
-    with_most(readings, &enough).unwrap_or_else(|| readings.clone())
+    with_most(readings, &enough)
 }
 
 /// How many of some sensors read each band.
@@ -400,5 +408,22 @@ mod tests {
         let turn = SensorTurn::new(&most, &[0, 4]).unwrap();
         assert_eq!((turn.kept.bands(), turn.held.bands()), (4, 4));
         assert_eq!((turn.kept.sensors(), turn.held.sensors()), (6, 2));
+    }
+
+    #[test]
+    fn bands_that_hardly_any_sensor_reads_cannot_be_compared() {
+        let sites: Vec<Site> = (0..20).map(|n| Site::new(n as f64, (n * n) as f64)).collect();
+        let all = Array2::from_shape_fn((20, 8), |(n, k)| 1.0 + (n + k) as f64);
+        let told = |power: &Array2<f64>| {
+            let values = Values::Power(power.clone());
+            let readings = Readings::new(sites.clone(), values, Scale::Absolute).unwrap();
+            well_read(&readings).map(|some| some.bands())
+        };
+        assert_eq!(told(&all), Some(8));
+        let mut gaps = all.clone();
+        (0..18).for_each(|n| gaps[[n, 7]] = f64::NAN);
+        assert_eq!(told(&gaps), Some(7));
+        (0..18).for_each(|n| (4..8).for_each(|k| gaps[[n, k]] = f64::NAN));
+        assert_eq!(told(&gaps), None);
     }
 }

@@ -5,10 +5,10 @@ use std::fmt::Display;
 use portolan_io::drawn::GridWish;
 
 use crate::answer::Refusal;
-use crate::export::{What, Wish, wish_words};
 use crate::library::{FitCall, Item, Library, Source};
 use crate::surface::Surface;
 use crate::uploads::Words;
+use crate::wish::{What, Wish};
 
 /// A command line in the making.
 pub struct Line(String);
@@ -144,6 +144,21 @@ pub fn file_name(wish: &Wish) -> String {
     // The ending goes into a file's name: letters and digits alone.
     let ending: String = wish.ending.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
     format!("{stem}.{ending}")
+}
+
+/// The command's words for the grid, bands and masks of a wish.
+fn wish_words(wish: &Wish, line: &mut Line) {
+    let GridWish { grid, cell_m, origin, region } = wish.grid;
+    line.option("--grid", grid.map(|(rows, cols)| format!("{rows}x{cols}")));
+    line.option("--cell-m", cell_m);
+    line.option("--origin", origin.map(|(x, y)| format!("{x},{y}")));
+    let corners =
+        region.map(|r| format!("{},{},{},{}", r.low.x_m, r.low.y_m, r.high.x_m, r.high.y_m));
+    line.option("--region", corners);
+    let bands =
+        wish.bands.as_ref().map(|b| b.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
+    line.option("--bands", bands);
+    wish.masks.iter().for_each(|mask| line.option("--mask", Some(mask)));
 }
 
 /// What a picture shows and how it looks, where that is not the usual.

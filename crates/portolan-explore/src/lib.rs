@@ -29,6 +29,7 @@ mod server;
 mod surface;
 mod tile;
 mod uploads;
+mod wish;
 mod work;
 
 use std::path::Path;

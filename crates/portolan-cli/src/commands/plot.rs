@@ -35,12 +35,7 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
         let drawn = drawn.into_iter().flatten().map(PathBuf::as_path);
         check_apart(output, &files.iter().copied().chain(drawn).collect::<Vec<_>>())?;
     }
-    let layer = match args.above {
-        Some(level) => Layer::Above(level),
-        None if args.spread => Layer::Spread,
-        None => Layer::Power,
-    };
-    let look = look(&args.look, layer)?;
+    let look = look(&args.look, Layer::of(args.above, args.spread))?;
     let map = match args.region {
         None => load_map(&args.map, &options[0])?,
         Some(region) => load_part(&args.map, region, &options[0])?,

@@ -20,11 +20,12 @@ use serde_json::{Value, json};
 use super::{Id, Shared, State, done, item_of, json_body, rounded, upload_body};
 use crate::answer::{Answered, Refusal, json_answer};
 use crate::commands::{file_name, for_fit, for_job, for_wish, same_bytes};
-use crate::export::{Wish, Written, write, write_job};
+use crate::export::{Written, write, write_job};
 use crate::jobs::{About, Job, Outcome};
 use crate::library::{FitCall, Settings};
 use crate::query::Query;
 use crate::uploads::Words;
+use crate::wish::Wish;
 use crate::work::{Validation, advised, judge};
 
 /// Methods of one validation.

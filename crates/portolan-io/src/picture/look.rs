@@ -23,6 +23,17 @@ pub enum Layer {
     Spread,
 }
 
+impl Layer {
+    /// The chance of being above a level, else the spread where it is asked for, else the power.
+    pub fn of(above: Option<f64>, spread: bool) -> Self {
+        match above {
+            Some(level) => Layer::Above(level),
+            None if spread => Layer::Spread,
+            None => Layer::Power,
+        }
+    }
+}
+
 /// How maps are drawn.
 #[derive(Debug)]
 pub struct Look {

@@ -35,20 +35,19 @@ impl Link {
     }
 
     /// The same link, or one with an offset above the noise where noise was cut at zero.
-    pub(crate) fn above_noise(self, powers: impl IntoIterator<Item = f64>) -> Self {
+    pub(crate) fn above_noise(self, powers: impl Iterator<Item = f64> + Clone) -> Self {
         Self { offset: self.offset.max(noise_floor(powers).unwrap_or(0.0)) }
     }
 }
 
 /// Where noise has pushed a share of the values down to exactly zero, as many positive values are
 /// noise as well; their median is the floor below which nothing can be told.
-pub(crate) fn noise_floor(powers: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let mut zeros = 0;
-    let mut positive: Vec<f64> = powers
-        .into_iter()
-        .inspect(|&x| zeros += usize::from(x == 0.0))
-        .filter(|x| *x > 0.0 && x.is_finite())
-        .collect();
+pub(crate) fn noise_floor(powers: impl Iterator<Item = f64> + Clone) -> Option<f64> {
+    let zeros = powers.clone().filter(|x| *x == 0.0).count();
+    if zeros == 0 {
+        return None;
+    }
+    let mut positive: Vec<f64> = powers.filter(|x| *x > 0.0 && x.is_finite()).collect();
     if zeros * 50 <= positive.len() || positive.is_empty() {
         return None;
     }
@@ -88,7 +87,7 @@ mod tests {
         let mut values = vec![0.0; 50];
         values.extend((1..=50).map(|i| 1e-3 * f64::from(i) / 50.0));
         values.extend([0.5; 50]);
-        let offset = Link::new(1e-6).above_noise(values).offset();
+        let offset = Link::new(1e-6).above_noise(values.into_iter()).offset();
         assert!((3e-4..7e-4).contains(&offset), "{offset}");
         assert_eq!(noise_floor([0.0, 1.0, 2.0].into_iter().chain([3.0; 200])), None);
     }

@@ -108,29 +108,26 @@ impl<L: Likelihood<f32>> Misfit<L> {
             let (first, len) = (block * BLOCK, targets.len());
             let (power, mean) = (&mut self.power[..len], &mut self.mean[..len]);
             let slope = &mut self.slope[..len];
-            for (n, power) in power.chunks_exact_mut(width).enumerate() {
-                let slf = &slf_at[first + n..];
-                let mut k = 0;
-                while k < width {
-                    let wide = 4 * S::f32s::LEN;
-                    if k + wide <= width {
-                        mix::<S, 4>(simd, slf, (sensors, k), psd, self.offset, power);
-                        k += wide;
-                    } else {
-                        mix::<S, 1>(simd, slf, (sensors, k), psd, self.offset, power);
-                        k += S::f32s::LEN;
-                    }
+            for (n, power) in power.chunks_mut(2 * width).enumerate() {
+                let slf = &slf_at[first + 2 * n..];
+                if power.len() == 2 * width {
+                    mix_all::<S, 2>(simd, slf, sensors, psd, self.offset, power);
+                } else {
+                    mix_all::<S, 1>(simd, slf, sensors, psd, self.offset, power);
                 }
             }
             if self.linear {
                 loss += self.likelihood.gradient_row(targets, power, slope);
             } else {
+                // The division beside the logarithm, which leaves the divider idle.
                 for k in (0..len).step_by(S::f32s::LEN) {
-                    store::<S>(ln_each(simd, load(simd, power, k)), mean, k);
+                    let x = load(simd, power, k);
+                    store::<S>(splat(simd, 1.0) / x, power, k);
+                    store::<S>(ln_each(simd, x), mean, k);
                 }
                 loss += self.likelihood.gradient_row(targets, mean, slope);
                 for k in (0..len).step_by(S::f32s::LEN) {
-                    let d = load(simd, slope, k) / load(simd, power, k);
+                    let d = load(simd, slope, k) * load(simd, power, k);
                     store::<S>(d, slope, k);
                 }
             }
@@ -160,10 +157,31 @@ impl<L: Likelihood<f32>> Misfit<L> {
 /// at its end is shared by many.
 const BLOCK: usize = 16;
 
-/// `N` vectors, from band `k` on, of the spectrum a + sum_r s_r c_r at one sensor; `slf` begins with
-/// the first emitter's there.
+/// The spectra a + sum_r s_r c_r at `M` sensors; `slf` begins with the first emitter's at the first.
 #[inline(always)]
-fn mix<S: Simd, const N: usize>(
+fn mix_all<S: Simd, const M: usize>(
+    simd: S,
+    slf: &[f32],
+    sensors: usize,
+    psd: &[f32],
+    offset: f32,
+    power: &mut [f32],
+) {
+    let (width, wide, mut k) = (power.len() / M, 4 * S::f32s::LEN, 0);
+    while k < width {
+        if k + wide <= width {
+            mix::<S, M, 4>(simd, slf, (sensors, k), psd, offset, power);
+            k += wide;
+        } else {
+            mix::<S, M, 1>(simd, slf, (sensors, k), psd, offset, power);
+            k += S::f32s::LEN;
+        }
+    }
+}
+
+/// `N` vectors of them, from band `k` on.
+#[inline(always)]
+fn mix<S: Simd, const M: usize, const N: usize>(
     simd: S,
     slf: &[f32],
     (sensors, k): (usize, usize),
@@ -171,16 +189,20 @@ fn mix<S: Simd, const N: usize>(
     offset: f32,
     power: &mut [f32],
 ) {
-    let (n, width) = (S::f32s::LEN, power.len());
-    let mut x = [splat(simd, offset); N];
-    for (spectrum, s) in psd.chunks_exact(width).zip(slf.iter().step_by(sensors)) {
-        let (spectrum, s) = (&spectrum[k..k + N * n], splat(simd, *s));
-        for (j, x) in x.iter_mut().enumerate() {
-            *x = load(simd, spectrum, j * n).mul_add(s, *x);
+    let (n, width) = (S::f32s::LEN, power.len() / M);
+    let mut x = [[splat(simd, offset); N]; M];
+    for (spectrum, s) in psd.chunks_exact(width).zip(slf.chunks(sensors)) {
+        let (spectrum, s) = (&spectrum[k..k + N * n], &s[..M]);
+        for (x, s) in x.iter_mut().zip(s) {
+            for (j, x) in x.iter_mut().enumerate() {
+                *x = load(simd, spectrum, j * n).mul_add(splat(simd, *s), *x);
+            }
         }
     }
-    for (j, x) in x.into_iter().enumerate() {
-        store::<S>(x, power, k + j * n);
+    for (x, power) in x.iter().zip(power.chunks_exact_mut(width)) {
+        for (j, x) in x.iter().enumerate() {
+            store::<S>(*x, power, k + j * n);
+        }
     }
 }
 

@@ -261,6 +261,17 @@ impl Readings {
         }
     }
 
+    /// The greatest power, 0 where there is none.
+    pub(crate) fn loudest(&self) -> f64 {
+        let greatest = |power: &Array2<f64>| {
+            power.iter().copied().filter(|x| x.is_finite()).fold(0.0, f64::max)
+        };
+        match &self.values {
+            Values::Power(power) => greatest(power),
+            Values::Levels { .. } => greatest(&self.power()),
+        }
+    }
+
     /// As [`Readings::power`], with the floor where an entry was not heard: the most it can be.
     pub(crate) fn power_or_floor(&self) -> Array2<f64> {
         let mut power = self.power();

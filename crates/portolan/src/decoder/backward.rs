@@ -11,8 +11,8 @@ use super::plan::{PER_LANE, Stage, Workspace};
 use super::shape::Upsampling;
 use super::source::Source;
 use super::upsample::Coefficients;
-use super::winograd::Cut;
-use super::{convolve, upsample, winograd};
+use super::winograd::{Cut, two};
+use super::{convolve, upsample};
 use crate::simd::{Buffer, reduce};
 
 /// What the way back through one block reads.
@@ -45,7 +45,7 @@ impl Passes<'_> {
             self.backward_moments(b, stage.out_phases.pow(2), params, ws, grad);
             let weights = &params[self.layout.blocks[b].conv.clone()];
             if stage.winograd {
-                winograd::pack(&stage.size, weights, true, &mut ws.packed);
+                two::pack(&stage.size, weights, true, &mut ws.packed);
             } else {
                 convolve::pack_backward(&stage.size, weights, &mut ws.packed);
             }
@@ -210,7 +210,7 @@ impl Passes<'_> {
         if pass.stage.winograd {
             dx.fill(0.0);
             dispatch!(self.level, simd => {
-                winograd::backward_input(simd, size, cut, packed, tiles, dy, dx);
+                two::backward_input(simd, size, cut, packed, tiles, dy, dx);
             });
         } else {
             dispatch!(self.level, simd => convolve::backward_input(simd, size, packed, dy, dx));

@@ -9,8 +9,8 @@ use super::passes::Passes;
 use super::plan::{PER_LANE, Stage, Workspace};
 use super::source::{Affine, Source};
 use super::upsample::Sums;
-use super::winograd::Cut;
-use super::{convolve, upsample, winograd};
+use super::winograd::{Cut, two};
+use super::{convolve, upsample};
 use crate::simd::Buffer;
 
 impl Passes<'_> {
@@ -21,7 +21,7 @@ impl Passes<'_> {
         for (b, stage) in self.plan.stages.iter().enumerate() {
             let weights = &params[self.layout.blocks[b].conv.clone()];
             if stage.winograd {
-                winograd::pack(&stage.size, weights, false, &mut ws.packed);
+                two::pack(&stage.size, weights, false, &mut ws.packed);
             } else {
                 convolve::pack_forward(&stage.size, weights, &mut ws.packed);
             }
@@ -82,7 +82,7 @@ impl Passes<'_> {
         let size = &stage.size;
         if stage.winograd {
             let cut = &Cut::whole(size);
-            dispatch!(self.level, simd => winograd::forward(simd, size, cut, packed, tiles, x, y));
+            dispatch!(self.level, simd => two::forward(simd, size, cut, packed, tiles, x, y));
         } else {
             dispatch!(self.level, simd => convolve::forward(simd, size, packed, x, y));
         }

@@ -6,7 +6,7 @@ use super::lanes::{Lanes, image_len};
 use super::outputs::Outputs;
 use super::rows::{RowSpace, Rows};
 use super::shape::{FLAT_TILE, Normalisation, ParameterLayout, Shape, Upsampling};
-use super::winograd;
+use super::winograd::two;
 use crate::simd::Buffer;
 
 /// One block.
@@ -21,7 +21,7 @@ pub(super) struct Stage {
     /// Planes per side after upsampling.
     pub out_phases: usize,
     pub lens: Lens,
-    /// Whether the convolution is done by [`winograd`].
+    /// Whether the convolution is done by [`two`].
     pub winograd: bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Lens {
     pub framed: usize,
     pub small: usize,
     pub margin: usize,
-    /// What [`winograd`] needs to work in.
+    /// What [`two`] needs to work in.
     pub tiles: usize,
 }
 
@@ -115,9 +115,9 @@ impl Plan {
                 framed: size.inputs * size.outer_len(),
                 small: size.outputs * size.inner_len(),
                 margin: size.outputs * framed,
-                tiles: if winograd::applies(&size) { winograd::room(&size) } else { 0 },
+                tiles: if two::applies(&size) { two::room(&size) } else { 0 },
             };
-            let winograd = winograd::applies(&size);
+            let winograd = two::applies(&size);
             let (upsampling, out_phases) = (block.upsampling, phases);
             stages.push(Stage { size, upsampling, pad, up, out_phases, lens, winograd });
         }
@@ -252,7 +252,7 @@ impl Workspace {
         let room = rooms * plan.room();
         let input = most(&|s| s.lens.input);
         let weights = most(&|s| s.size.weights());
-        let packed = most(&|s| s.size.weights().max(winograd::weights(&s.size)));
+        let packed = most(&|s| s.size.weights().max(two::weights(&s.size)));
         let per_lane = || Buffer::new(plan.lanes.total() * channels * PER_LANE, 0);
         let blocks = plan.stages.len() + plan.rows.as_ref().map_or(0, |rows| rows.stages.len());
         Self {

@@ -130,8 +130,6 @@ impl Model {
     }
 
     fn boxed(readings: &Readings, predictor: Box<dyn Predictor>) -> Self {
-        let loudest =
-            readings.power().iter().copied().filter(|x| x.is_finite()).fold(0.0, f64::max);
         Self {
             scale: readings.scale(),
             crs: readings.crs(),
@@ -140,7 +138,7 @@ impl Model {
             grid: readings.grid(),
             region: readings.region(),
             sites: readings.sites().to_vec(),
-            loudest,
+            loudest: readings.loudest(),
             report: Report::default(),
             emitters: Vec::new(),
             devices: readings.devices().cloned(),

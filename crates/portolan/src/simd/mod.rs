@@ -41,6 +41,49 @@ pub(crate) fn reduce<S: Simd>(_: S, value: S::f32s) -> f32 {
     value.reduce_sum()
 }
 
+/// The sum of every one of as many vectors as a vector has numbers, the first of `each`: pairs are
+/// folded into one vector until one is left.
+#[inline(always)]
+pub(crate) fn reduce_many<S: Simd>(_: S, mut each: [S::f32s; LANES]) -> S::f32s {
+    let mut half = S::f32s::LEN / 2;
+    while half > 0 {
+        for k in 0..half {
+            let (a, b) = (each[k], each[k + half]);
+            each[k] = a.zip_low(b) + a.zip_high(b);
+        }
+        half /= 2;
+    }
+    each[0]
+}
+
+/// The vectors of a run added up.
+#[inline(always)]
+fn fold<S: Simd>(simd: S, run: &[f32]) -> S::f32s {
+    let mut sum = load(simd, run, 0);
+    for lane in (S::f32s::LEN..run.len()).step_by(S::f32s::LEN) {
+        sum += load(simd, run, lane);
+    }
+    sum
+}
+
+/// Adds the sums of runs of `width` numbers, whole vectors, that follow each other.
+#[inline(always)]
+pub(crate) fn add_reduced<S: Simd>(simd: S, width: usize, from: &[f32], to: &mut [f32]) {
+    let n = S::f32s::LEN;
+    let (many, rest) = to.split_at_mut(to.len() / n * n);
+    let (from, from_rest) = from.split_at(many.len() * width);
+    for (from, to) in from.chunks_exact(n * width).zip(many.chunks_exact_mut(n)) {
+        let mut each = [splat(simd, 0.0); LANES];
+        for (each, from) in each.iter_mut().zip(from.chunks_exact(width)) {
+            *each = fold(simd, from);
+        }
+        store::<S>(load(simd, to, 0) + reduce_many(simd, each), to, 0);
+    }
+    for (from, to) in from_rest.chunks_exact(width).zip(rest) {
+        *to += fold(simd, from).reduce_sum();
+    }
+}
+
 /// Copies whole vectors; fewer numbers than fill one at the end are left out.
 #[inline(always)]
 pub(crate) fn copy<S: Simd>(simd: S, from: &[f32], to: &mut [f32]) {

@@ -7,12 +7,13 @@ use super::forward::Before;
 use super::give::{Slopes, four, give, open, pairs};
 use super::{RowSpace, RowStage, Rows, first};
 use crate::decoder::chunks::each_from;
+use crate::decoder::convolve;
 use crate::decoder::moments::per_lane;
 use crate::decoder::passes::Passes;
 use crate::decoder::plan::{PER_LANE, Workspace};
 use crate::decoder::shape::reflect;
-use crate::decoder::{convolve, winograd};
-use crate::simd::{LANES, load, splat, store};
+use crate::decoder::winograd::{Cut, four, two};
+use crate::simd::{LANES, add_reduced, load, splat, store};
 
 /// What the way back through one block reads.
 struct WayBack<'a> {
@@ -27,6 +28,8 @@ struct WayBack<'a> {
     weights: &'a [f32],
     packed: &'a [f32],
     latents: &'a [f32],
+    /// The convolution's input, or that one's factors, where it was kept.
+    kept: &'a [f32],
 }
 
 impl Passes<'_> {
@@ -44,7 +47,8 @@ impl Passes<'_> {
         for (b, stage) in rows.stages.iter().enumerate().rev() {
             self.backward_moments(b, stage.pixels(), params, ws, grad);
             let space = ws.rows.as_mut().expect("made with the plan");
-            let RowSpace { latents, results, shares, weight_gradient, room, packed, .. } = space;
+            let RowSpace { latents, kept, results, shares, weight_gradient, room, packed, .. } =
+                space;
             let weights = &params[self.layout.blocks[b].conv.clone()];
             let (before, after) = shares.split_at_mut(b);
             let way = WayBack {
@@ -55,11 +59,12 @@ impl Passes<'_> {
                 shares: after.first().map(|shares| &shares[..]),
                 coefficients: &ws.coefficients,
                 weights,
-                packed: &packed[b][1],
+                packed: &packed[b][if stage.fours { 0 } else { 1 }],
                 latents,
+                kept: &kept[b],
             };
-            let count = stage.size.weights();
-            let dw = &mut weight_gradient[..chunks * count * LANES];
+            let count = if stage.fours { four::GRADIENT } else { stage.size.weights() * LANES };
+            let dw = &mut weight_gradient[..chunks * count];
             if b == 0 {
                 let dx = &mut space.latent_gradient[..];
                 each_from(
@@ -85,8 +90,11 @@ impl Passes<'_> {
             }
             let grad = &mut grad[self.layout.blocks[b].conv.clone()];
             grad.fill(0.0);
-            for dw in weight_gradient[..chunks * count * LANES].chunks_exact(count * LANES) {
-                dispatch!(self.level, simd => reduce_each(simd, dw, grad));
+            for dw in weight_gradient[..chunks * count].chunks_exact(count) {
+                dispatch!(self.level, simd => match stage.fours {
+                    true => four::unpack(dw, grad),
+                    false => add_reduced(simd, LANES, dw, grad),
+                });
             }
             if b > 0 {
                 self.tally(ws);
@@ -105,7 +113,7 @@ impl Passes<'_> {
         room: &mut [f32],
     ) {
         let stage = way.stage;
-        let (_, room) = room.split_at_mut(winograd::room(&stage.size));
+        let (_, room) = room.split_at_mut(stage.tiles());
         let (beyond, room) = room.split_at_mut(stage.pitch());
         let dy = &mut room[..stage.size.outputs * stage.strip_channel()];
         dw.fill(0.0);
@@ -129,36 +137,61 @@ impl Passes<'_> {
     ) {
         let (stage, flags) = (way.stage, way.rows.flags(chunk));
         let (channel, pitch) = (stage.strip_channel(), stage.pitch());
-        let (tiles, room) = room.split_at_mut(winograd::room(&stage.size));
+        let (tiles, room) = room.split_at_mut(stage.tiles());
         let (beyond, room) = room.split_at_mut(pitch);
         let (x, room) = room.split_at_mut(stage.size.inputs * channel);
         let (dx, room) = room.split_at_mut(stage.size.inputs * channel);
-        let dy = &mut room[..stage.size.outputs * channel];
-        for buffer in [&mut *dw, &mut *sums, &mut *dx] {
-            buffer.fill(0.0);
+        let (dy, room) = room.split_at_mut(stage.size.outputs * channel);
+        let (dy_factors, x_factors) = room.split_at_mut(stage.factors());
+        dw.fill(0.0);
+        sums.fill(0.0);
+        for dx in dx.chunks_exact_mut(channel) {
+            dx[..2 * pitch].fill(0.0);
         }
+        let kept = &way.kept[chunk * stage.kept()..][..stage.kept()];
         for from in (0..stage.rows).step_by(stage.strip) {
             let to = (from + stage.strip).min(stage.rows);
-            let cut = &winograd::Cut { y_channel: channel, ..stage.cut(to - from) };
+            let (size, cut) = (&stage.size, &Cut { y_channel: channel, ..stage.cut(to - from) });
             dispatch!(self.level, simd => {
                 result_gradient(simd, way, chunk, (from, to), dy, beyond);
             });
-            self.input_strip(way.rows, stage, before, chunk, (from, to), x);
+            if kept.is_empty() {
+                self.input_strip(way.rows, stage, before, chunk, (from, to), x);
+            }
             let inner = &dy[LANES..];
-            dispatch!(self.level, simd => {
-                convolve::backward_weights(
-                    simd,
-                    &stage.size,
-                    cut,
-                    x,
-                    inner,
-                    #[inline(always)]
-                    |k, sum| add_to(simd, sum, dw, k * LANES),
-                );
-            });
-            dispatch!(self.level, simd => {
-                winograd::backward_input(simd, &stage.size, cut, way.packed, tiles, inner, dx);
-            });
+            if stage.fours {
+                let len = four::factors(size, to - from);
+                let (dy_factors, x_factors) = (&mut dy_factors[..len], &mut x_factors[..]);
+                dispatch!(self.level, simd => {
+                    let out = (inner, &mut *dy_factors);
+                    four::backward_input(simd, size, cut, way.packed, tiles, out, dx);
+                });
+                let x = if kept.is_empty() {
+                    dispatch!(self.level, simd => four::read_input(simd, size, cut, x, x_factors));
+                    &x_factors[..len]
+                } else {
+                    kept
+                };
+                dispatch!(self.level, simd => {
+                    four::backward_weights(simd, size, cut, x, dy_factors, dw);
+                });
+            } else {
+                let x = if kept.is_empty() { &*x } else { kept };
+                dispatch!(self.level, simd => {
+                    convolve::backward_weights(
+                        simd,
+                        size,
+                        cut,
+                        x,
+                        inner,
+                        #[inline(always)]
+                        |k, sum| add_to(simd, sum, dw, k * LANES),
+                    );
+                });
+                dispatch!(self.level, simd => {
+                    two::backward_input(simd, size, cut, way.packed, tiles, inner, dx);
+                });
+            }
             dispatch!(self.level, simd => {
                 fold_rows(simd, way, flags, (from, to), dx);
                 owe(simd, way, before, chunk, (from, to), dx, owed, sums, &mut beyond[..before.stage.pitch()]);
@@ -168,7 +201,6 @@ impl Passes<'_> {
             if to < stage.rows {
                 for dx in dx.chunks_exact_mut(channel) {
                     dx.copy_within(rows * pitch..(rows + 2) * pitch, 0);
-                    dx[2 * pitch..].fill(0.0);
                 }
                 for dy in dy.chunks_exact_mut(channel) {
                     dy.copy_within(rows * pitch..(rows + 1) * pitch, 0);
@@ -200,18 +232,6 @@ impl Passes<'_> {
                 }
             }
         }
-    }
-}
-
-/// Adds the sum of every vector of lanes.
-#[inline(always)]
-fn reduce_each<S: Simd>(simd: S, from: &[f32], to: &mut [f32]) {
-    for (from, to) in from.chunks_exact(LANES).zip(to) {
-        let mut sum = splat(simd, 0.0);
-        for lane in (0..LANES).step_by(S::f32s::LEN) {
-            sum += load(simd, from, lane);
-        }
-        *to += sum.reduce_sum();
     }
 }
 

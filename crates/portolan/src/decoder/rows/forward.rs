@@ -13,7 +13,7 @@ use crate::decoder::passes::Passes;
 use crate::decoder::plan::{PER_LANE, Workspace};
 use crate::decoder::readout::Readout;
 use crate::decoder::shape::reflect;
-use crate::decoder::winograd;
+use crate::decoder::winograd::{four, two};
 use crate::simd::{Buffer, LANES};
 
 /// A block whose result is read: which one, and scale, offset and mean of its lanes.
@@ -57,24 +57,32 @@ impl Passes<'_> {
         for (b, stage) in rows.stages.iter().enumerate() {
             let space = ws.rows.as_mut().expect("made with the plan");
             let weights = &params[self.layout.blocks[b].conv.clone()];
-            let RowSpace { latents, results, packed, room, .. } = space;
+            let RowSpace { latents, kept, results, packed, room, .. } = space;
             let (before, after) = results.split_at_mut(b);
             let y = &mut after[0];
             if b == 0 {
                 self.first_result(rows, weights, latents, y);
             } else {
-                let [forth, back] = &mut packed[b];
-                winograd::pack(&stage.size, weights, false, forth);
-                winograd::transpose(&stage.size, forth, back);
+                if stage.fours {
+                    dispatch!(self.level, simd => {
+                        let _ = simd;
+                        four::pack(weights, &mut packed[b][0]);
+                    });
+                } else {
+                    let [forth, back] = &mut packed[b];
+                    two::pack(&stage.size, weights, false, forth);
+                    two::transpose(&stage.size, forth, back);
+                }
                 let before = Before {
                     stage: &rows.stages[b - 1],
                     results: &before[b - 1],
                     affine: &ws.affine[b - 1],
                 };
-                let work = |chunk: usize, [y]: [&mut [f32]; 1], room: &mut [f32]| {
-                    self.result(rows, b, before, &packed[b][0], chunk, y, room);
+                let work = |chunk: usize, out: [&mut [f32]; 2], room: &mut [f32]| {
+                    self.result(rows, b, before, &packed[b][0], chunk, out, room);
                 };
-                each_from(self.parallel, 0, chunks, [&mut y[..]], &mut room[..], &work);
+                let out = [&mut kept[b][..], &mut y[..]];
+                each_from(self.parallel, 0, chunks, out, &mut room[..], &work);
             }
             self.join_rows(rows, stage, y);
             let last = readout.filter(|_| b + 1 == blocks);
@@ -95,7 +103,8 @@ impl Passes<'_> {
         }
     }
 
-    /// The convolution's result of a chunk, strip by strip.
+    /// The convolution's result of a chunk, strip by strip, and its input or that one's factors where
+    /// they are kept.
     fn result(
         &self,
         rows: &Rows,
@@ -103,19 +112,27 @@ impl Passes<'_> {
         before: Before<'_>,
         packed: &[f32],
         chunk: usize,
-        y: &mut [f32],
+        [kept, y]: [&mut [f32]; 2],
         room: &mut [f32],
     ) {
         let (stage, flags) = (&rows.stages[b], rows.flags(chunk));
-        let (tiles, room) = room.split_at_mut(winograd::room(&stage.size));
-        let x = &mut room[..stage.size.inputs * stage.strip_channel()];
+        let (tiles, room) = room.split_at_mut(stage.tiles());
+        let len = stage.size.inputs * stage.strip_channel();
+        let (x, factors) = match (kept.is_empty(), stage.fours) {
+            (false, false) => (kept, &mut [][..]),
+            _ => (&mut room[..len], kept),
+        };
         for from in (0..stage.rows).step_by(stage.strip) {
             let to = (from + stage.strip).min(stage.rows);
             self.input_strip(rows, stage, before, chunk, (from, to), x);
             let cut = &stage.cut(to - from);
-            let inner = from * stage.pitch() + LANES;
+            let (size, inner) = (&stage.size, from * stage.pitch() + LANES);
             dispatch!(self.level, simd => {
-                winograd::forward(simd, &stage.size, cut, packed, tiles, x, &mut y[inner..]);
+                if stage.fours {
+                    four::forward(simd, size, cut, packed, tiles, (x, factors), &mut y[inner..]);
+                } else {
+                    two::forward(simd, size, cut, packed, tiles, x, &mut y[inner..]);
+                }
                 close_rows(simd, stage, flags, from..to, y);
             });
         }

@@ -24,7 +24,7 @@ pub(super) use readout::Places;
 use super::convolve::Size;
 use super::lanes::Lanes;
 use super::shape::{Padding, ParameterLayout, Shape, Upsampling};
-use super::winograd::{self, Cut};
+use super::winograd::{Cut, four, two};
 use crate::simd::{Buffer, LANES};
 
 /// Rows of a strip: the input, the gradients and the tiles of six channels and eight columns fit into
@@ -38,6 +38,8 @@ pub(super) struct RowStage {
     /// Rows of the convolution's result.
     pub rows: usize,
     strip: usize,
+    /// Whether the convolution is done by [`four`] instead of [`two`].
+    fours: bool,
 }
 
 impl RowStage {
@@ -76,6 +78,35 @@ impl RowStage {
             x_channel: self.strip_channel(),
             y_row: self.pitch(),
             y_channel: self.channel(),
+        }
+    }
+
+    /// Numbers of a chunk that are kept from the way there for the way back, the input or its factors:
+    /// all where one strip holds them, else none, and they are made again.
+    fn kept(&self) -> usize {
+        match (self.strip < self.rows, self.fours) {
+            (true, _) => 0,
+            (false, true) => self.factors(),
+            (false, false) => self.size.inputs * self.strip_channel(),
+        }
+    }
+
+    /// Numbers of the factors of a strip.
+    fn factors(&self) -> usize {
+        if self.fours { four::factors(&self.size, self.strip) } else { 0 }
+    }
+
+    /// Numbers that the tiles of the convolution need to work in.
+    fn tiles(&self) -> usize {
+        if self.fours { four::ROOM } else { two::room(&self.size) }
+    }
+
+    /// Numbers of the weights as the convolution takes them, for the way there and the way back. One
+    /// set serves both with [`four`].
+    fn packed(&self) -> [usize; 2] {
+        match self.fours {
+            true => [four::WEIGHTS, 0],
+            false => [two::weights(&self.size); 2],
         }
     }
 
@@ -127,7 +158,8 @@ impl Rows {
                 outer: phases + 2,
                 width: LANES,
             };
-            RowStage { size, rows, strip: if b == 0 { rows } else { STRIP.min(rows) } }
+            let strip = if b == 0 { rows } else { STRIP.min(rows) };
+            RowStage { size, rows, strip, fours: four::applies(&size) }
         });
         let at = |lane: usize, col: usize| lane >= used || lane % latent.1 == col;
         let flags = |col: usize| {
@@ -169,7 +201,8 @@ impl Rows {
         let of = |s: &RowStage| {
             let strips = (2 * s.size.inputs + s.size.outputs) * s.strip_channel();
             let enlarged = s.size.outputs * 2 * s.out_pitch();
-            winograd::room(&s.size) + s.pitch() + strips.max(enlarged)
+            let factors = if s.kept() > 0 { s.factors() } else { 2 * s.factors() };
+            s.tiles() + s.pitch() + factors + strips.max(enlarged)
         };
         self.stages.iter().map(of).max().unwrap_or(0)
     }
@@ -179,6 +212,8 @@ impl Rows {
 #[derive(Debug)]
 pub(super) struct RowSpace {
     latents: Buffer,
+    /// Inputs of the convolutions, or their factors, where one strip holds them; elsewhere none.
+    kept: Vec<Buffer>,
     /// Results of the convolutions.
     results: Vec<Buffer>,
     /// What the gradients of a block's pixels owe to its convolution's result, before normalisation
@@ -200,10 +235,12 @@ impl RowSpace {
         let image = |s: &RowStage| Buffer::new(chunks * s.size.outputs * s.channel(), LANES);
         let (inner, rooms) = (rows.stages.len() - 1, if parallel { chunks } else { 1 });
         let weights = rows.stages.iter().map(|s| s.size.weights()).max().unwrap_or(0);
-        let packed = |s: &RowStage| [0; 2].map(|_| vec![0.0; winograd::weights(&s.size)]);
+        let packed = |s: &RowStage| s.packed().map(|len| vec![0.0; len]);
         let latents = || Buffer::new(chunks * (rows.stages[0].rows + 2) * 3 * LANES, LANES);
+        let kept = |s: &RowStage| Buffer::new(chunks * s.kept(), 0);
         Self {
             latents: latents(),
+            kept: rows.stages.iter().map(kept).collect(),
             results: rows.stages.iter().map(image).collect(),
             shares: rows.stages[..inner].iter().map(image).collect(),
             logit_gradient: Buffer::new(chunks * rows.logits(), 0),

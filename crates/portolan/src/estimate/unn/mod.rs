@@ -291,7 +291,11 @@ impl Unn {
         start: Vec<Result<Unknowns, EstimateError>>,
         progress: &Progress<'_>,
     ) -> Result<Vec<Result<Model, EstimateError>>, EstimateError> {
-        let told: Vec<TargetNumbers> = prepared.par_iter().map(TargetNumbers::of).collect();
+        // One map is not handed over to the pool and waited for.
+        let told: Vec<TargetNumbers> = match prepared {
+            [one] => vec![TargetNumbers::of(one)],
+            many => many.par_iter().map(TargetNumbers::of).collect(),
+        };
         let keys: Vec<_> = prepared.iter().map(|one| (one.sort(), one.readings.bands())).collect();
         let found = together(&keys, |same| {
             let able: Vec<usize> = same.iter().copied().filter(|&k| start[k].is_ok()).collect();
@@ -335,7 +339,10 @@ impl Unn {
             let model = gridded_model(&one.readings, one.grid, decoded)?;
             Ok(model.with_report(Report::of_descent(trace)))
         };
-        Ok(prepared.par_iter().zip(found).with_max_len(1).map(drawn).collect())
+        Ok(match prepared {
+            [one] => found.into_iter().map(|found| drawn((one, found))).collect(),
+            many => many.par_iter().zip(found).with_max_len(1).map(drawn).collect(),
+        })
     }
 }
 

@@ -1,57 +1,32 @@
-//! The 3 x 3 convolution by Winograd's minimal filtering, F(2 x 2, 3 x 3) (Lavin and Gray, 2016):
-//! 2 x 2 pixels from 16 products per pair of channels instead of 36. Planes make it cheap: the
-//! transforms are sums of planes, and sums run beside products on most processors. Tiles are taken
-//! in pairs along a row.
+//! F(2 x 2, 3 x 3): 2 x 2 pixels from 16 products per pair of channels instead of 36. Tiles are taken in
+//! pairs along a row.
 
 #![expect(clippy::needless_range_loop, reason = "rows and columns of a tile read better by index")]
 
 use fearless_simd::prelude::*;
 
-use super::convolve::Size;
+use super::{Cut, plane};
+use crate::decoder::convolve::Size;
 use crate::simd::{load, splat, store};
 
 /// Products per tile and pair of channels.
 const POINTS: usize = 16;
 
 /// Numbers of room that one chunk needs.
-pub(super) fn room(size: &Size) -> usize {
+pub(in crate::decoder) fn room(size: &Size) -> usize {
     2 * POINTS * size.inputs.max(size.outputs) * PAIR
 }
 
 /// Lanes of a pair of tiles in the widest vectors.
 const PAIR: usize = 32;
 
-/// How the images of a convolution lie in memory: rows of planes, and from a row or a channel to the
-/// next, of the input with its margin and of the result.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cut {
-    pub rows: usize,
-    pub x_row: usize,
-    pub x_channel: usize,
-    pub y_row: usize,
-    pub y_channel: usize,
-}
-
-impl Cut {
-    /// All rows of a chunk.
-    pub(super) fn whole(size: &Size) -> Self {
-        Self {
-            rows: size.phases,
-            x_row: size.outer * size.width,
-            x_channel: size.outer_len(),
-            y_row: size.phases * size.width,
-            y_channel: size.inner_len(),
-        }
-    }
-}
-
 /// Whether a block's images can be cut into tiles.
-pub(super) fn applies(size: &Size) -> bool {
+pub(in crate::decoder) fn applies(size: &Size) -> bool {
     size.kernel == 3 && size.phases.is_multiple_of(2)
 }
 
 /// Numbers in the transformed weights.
-pub(super) fn weights(size: &Size) -> usize {
+pub(in crate::decoder) fn weights(size: &Size) -> usize {
     POINTS * size.inputs * size.outputs
 }
 
@@ -61,7 +36,7 @@ fn expand_kernel([a, b, c]: [f32; 3]) -> [f32; 4] {
 }
 
 /// Weights (out, in, tap) as (point, in, out), or with `back` as (point, out, in).
-pub(super) fn pack(size: &Size, weights: &[f32], back: bool, packed: &mut [f32]) {
+pub(in crate::decoder) fn pack(size: &Size, weights: &[f32], back: bool, packed: &mut [f32]) {
     let (inputs, outputs) = (size.inputs, size.outputs);
     for (pair, w) in weights.as_chunks::<9>().0.iter().enumerate() {
         let (co, ci) = (pair / inputs, pair % inputs);
@@ -77,7 +52,7 @@ pub(super) fn pack(size: &Size, weights: &[f32], back: bool, packed: &mut [f32])
 }
 
 /// Weights from [`pack`] as it makes them with `back`.
-pub(super) fn transpose(size: &Size, packed: &[f32], back: &mut [f32]) {
+pub(in crate::decoder) fn transpose(size: &Size, packed: &[f32], back: &mut [f32]) {
     let (inputs, outputs) = (size.inputs, size.outputs);
     let points = packed.chunks_exact(inputs * outputs);
     for (point, back) in points.zip(back.chunks_exact_mut(inputs * outputs)) {
@@ -87,13 +62,6 @@ pub(super) fn transpose(size: &Size, packed: &[f32], back: &mut [f32]) {
             }
         }
     }
-}
-
-/// From a plane to the next: `W` where it is known when compiling, which spares the checks of every
-/// access; 0 where it is not.
-#[inline(always)]
-fn plane<const W: usize>(size: &Size) -> usize {
-    if W == 0 { size.width } else { W }
 }
 
 /// One channel's 4 x 4 patches of `NT` tiles side by side, as the points' factors.
@@ -134,14 +102,15 @@ fn read_patches<S: Simd, const NT: usize, const W: usize>(
     }
 }
 
-/// The adjoint of [`read_patches`], added to `x`.
+/// The adjoint of [`read_patches`], added to the upper two rows of `x`. The lower two are begun, but
+/// for the columns that the tiles to the left, if there are any, have begun.
 #[inline(always)]
 fn add_patches<S: Simd, const NT: usize, const W: usize>(
     simd: S,
     (size, row): (&Size, usize),
     from: &[f32],
     x: &mut [f32],
-    at: usize,
+    (at, leftmost): (usize, bool),
 ) {
     let (n, width) = (S::f32s::LEN, plane::<W>(size));
     let span = (2 * NT + 1) * width + n;
@@ -163,14 +132,14 @@ fn add_patches<S: Simd, const NT: usize, const W: usize>(
         let x = &mut x[at + i * row..at + i * row + span];
         for c in 0..2 * NT + 2 {
             let at = c * width;
-            let old = load(simd, x, at);
             let new = match i {
-                0 => old + rows[0][c],
-                1 => old + (rows[1][c] - rows[2][c] + rows[3][c]),
-                2 => old + (rows[1][c] + rows[2][c] - rows[0][c]),
-                _ => old - rows[3][c],
+                0 => rows[0][c],
+                1 => rows[1][c] - rows[2][c] + rows[3][c],
+                2 => rows[1][c] + rows[2][c] - rows[0][c],
+                _ => zero - rows[3][c],
             };
-            store::<S>(new, x, at);
+            let begun = i < 2 || c < 2 && !leftmost;
+            store::<S>(if begun { load(simd, x, at) + new } else { new }, x, at);
         }
     }
 }
@@ -346,7 +315,7 @@ fn backward_tiles<S: Simd, const NT: usize, const W: usize>(
     let at = row * cut.x_row + col * size.width + lane;
     for ci in 0..size.inputs {
         let (from, dx) = (&products[ci * block..], &mut dx[ci * cut.x_channel..]);
-        add_patches::<S, NT, W>(simd, (size, cut.x_row), from, dx, at);
+        add_patches::<S, NT, W>(simd, (size, cut.x_row), from, dx, (at, col == 0));
     }
 }
 
@@ -374,9 +343,9 @@ macro_rules! each_tile {
     };
 }
 
-/// As [`super::convolve::forward`]; weights from [`pack`].
+/// As [`crate::decoder::convolve::forward`]; weights from [`pack`].
 #[inline(always)]
-pub(super) fn forward<S: Simd>(
+pub(in crate::decoder) fn forward<S: Simd>(
     simd: S,
     size: &Size,
     cut: &Cut,
@@ -392,9 +361,10 @@ pub(super) fn forward<S: Simd>(
     }
 }
 
-/// As [`super::convolve::backward_input`], but added to `dx`; weights from [`pack`] with `back`.
+/// As [`crate::decoder::convolve::backward_input`], but added to the first two rows of `dx`; weights from
+/// [`pack`] with `back`.
 #[inline(always)]
-pub(super) fn backward_input<S: Simd>(
+pub(in crate::decoder) fn backward_input<S: Simd>(
     simd: S,
     size: &Size,
     cut: &Cut,

@@ -6,7 +6,8 @@
 //! sides, which repeat pixels of the lanes beside (at the image's border, of the lane itself). A
 //! mirrored row is then another row, and only the planes on both sides look at other lanes.
 //!
-//! Of each block only the result of the convolution is kept, a quarter of the pixels. What follows it
+//! Of each block the result of the convolution is kept, a quarter of the pixels, and of small images
+//! also what the convolution was made of, for the gradient of its weights. What follows the result
 //! (upsampling, ReLU, normalisation) is cheap and done again wherever it is read: for the sums of the
 //! normalisation, for the next convolution, and on the way back. Chunks of 16 lanes are the unit of
 //! work and of parallelism; a chunk goes through its rows in strips that stay in the cache.

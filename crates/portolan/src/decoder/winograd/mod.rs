@@ -30,10 +30,3 @@ impl Cut {
         }
     }
 }
-
-/// From a plane to the next: `W` where it is known when compiling, which spares the checks of every
-/// access; 0 where it is not.
-#[inline(always)]
-fn plane<const W: usize>(size: &Size) -> usize {
-    if W == 0 { size.width } else { W }
-}

@@ -5,7 +5,7 @@
 
 use fearless_simd::prelude::*;
 
-use super::{Cut, plane};
+use super::Cut;
 use crate::decoder::convolve::Size;
 use crate::simd::{load, splat, store};
 
@@ -62,6 +62,13 @@ pub(in crate::decoder) fn transpose(size: &Size, packed: &[f32], back: &mut [f32
             }
         }
     }
+}
+
+/// From a plane to the next: `W` where it is known when compiling, which spares the checks of every
+/// access; 0 where it is not.
+#[inline(always)]
+fn plane<const W: usize>(size: &Size) -> usize {
+    if W == 0 { size.width } else { W }
 }
 
 /// One channel's 4 x 4 patches of `NT` tiles side by side, as the points' factors.

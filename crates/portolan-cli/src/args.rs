@@ -1,6 +1,7 @@
 //! The command line.
 
 mod bound;
+mod calibration;
 mod explore;
 mod figures;
 mod files;

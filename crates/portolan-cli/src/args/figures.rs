@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use portolan::Emitters;
 
+use super::calibration::CalibrationArgs;
 use super::parse;
 use super::shared::{DeviceName, FlawArgs, ReadArgs, RunArgs, SceneArgs, UnitName};
 
@@ -50,17 +51,21 @@ pub struct ValidateArgs {
     pub read: ReadArgs,
 }
 
+/// What `--sigma` is unless told otherwise.
+const SIGMA: f64 = 1.7;
+
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
 pub struct StudyArgs {
-    /// A survey whose sensors are split at random, the folder of a ray-traced city, or the word
-    /// `real` for the study on public surveys; without it maps are simulated
+    /// A survey whose sensors are split at random, the folder of a ray-traced city, the word
+    /// `real` for the study on public surveys, or the word `calibration` for the study of error
+    /// bars; without it maps are simulated
     pub survey: Option<PathBuf>,
     /// Names, each with options if need be: kriging,kriging:trend=linear:covariance=matern32
-    /// [default: thin_plate,kriging,field,oracle; real: kriging,field,auto]
+    /// [default: thin_plate,kriging,field,oracle; real and calibration: kriging,field,auto]
     #[arg(long, value_delimiter = ',')]
     pub methods: Option<Vec<String>>,
-    /// Simulated maps, or splits of a survey [default: 16; real: 5]
+    /// Simulated maps or surveys, or splits of a survey [default: 16; real: 5; calibration: 200]
     #[arg(long, visible_alias = "splits")]
     pub maps: Option<u64>,
     /// Seed of the first map or split; the others follow
@@ -74,7 +79,7 @@ pub struct StudyArgs {
     /// Share of the cells that are sensors [default: 0.1; a city: 0.05]
     #[arg(long, conflicts_with = "sensors")]
     pub fraction: Option<f64>,
-    /// Number of sensors; several are several tables
+    /// Number of sensors; several are several tables [calibration: 30,100,300]
     #[arg(long, value_delimiter = ',')]
     pub sensors: Option<Vec<usize>>,
     #[command(flatten)]
@@ -83,7 +88,7 @@ pub struct StudyArgs {
     #[arg(long)]
     pub bits: Option<u32>,
     /// Standard deviation of the noise before quantising
-    #[arg(long, default_value_t = 1.7)]
+    #[arg(long, default_value_t = SIGMA)]
     pub sigma: f64,
     /// Number of emitters that methods are told, or auto [default: the true number]
     #[arg(long, value_parser = parse::emitters)]
@@ -109,12 +114,39 @@ pub struct StudyArgs {
     /// Real: replace existing files
     #[arg(long)]
     pub force: bool,
+    #[command(flatten)]
+    pub calibration: CalibrationArgs,
     /// Number of threads; the figures do not depend on it, seconds do [default: all]
     #[arg(long)]
     pub threads: Option<usize>,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+impl StudyArgs {
+    /// The first option about simulated maps, or about what a survey lacks, that was given another
+    /// value than its default.
+    pub fn changed(&self) -> Option<&'static str> {
+        let scene = SceneArgs::default();
+        let given = [
+            (self.grid.is_some(), "--grid"),
+            (self.scene.bands != scene.bands, "--bands"),
+            (self.scene.emitters != scene.emitters, "--emitters"),
+            (self.scene.shadow_db != scene.shadow_db, "--shadow-db"),
+            (self.scene.decorrelation != scene.decorrelation, "--decorrelation"),
+            (self.fraction.is_some(), "--fraction"),
+            (self.flaws.snr_db.is_some(), "--snr-db"),
+            (self.flaws.gaps.is_some(), "--gaps"),
+            (self.flaws.cover.is_some(), "--cover"),
+            (self.bits.is_some(), "--bits"),
+            (self.sigma != SIGMA, "--sigma"),
+            (self.assumed.is_some(), "--assumed"),
+            (self.offset.is_some(), "--offset"),
+            (self.unit.is_some(), "--unit"),
+        ];
+        given.iter().find(|(given, _)| *given).map(|(_, name)| *name)
+    }
 }
 
 #[derive(Args)]

@@ -13,17 +13,23 @@ use super::parse;
 #[derive(Args)]
 pub struct SceneArgs {
     /// Number of frequency bands
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = SceneArgs::default().bands)]
     pub bands: usize,
     /// Number of transmitters
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = SceneArgs::default().emitters)]
     pub emitters: usize,
     /// Standard deviation of the shadowing in dB
-    #[arg(long, default_value_t = 6.0)]
+    #[arg(long, default_value_t = SceneArgs::default().shadow_db)]
     pub shadow_db: f64,
     /// Decorrelation distance of the shadowing in metres
-    #[arg(long, default_value_t = 90.0)]
+    #[arg(long, default_value_t = SceneArgs::default().decorrelation)]
     pub decorrelation: f64,
+}
+
+impl Default for SceneArgs {
+    fn default() -> Self {
+        Self { bands: 64, emitters: 4, shadow_db: 6.0, decorrelation: 90.0 }
+    }
 }
 
 impl SceneArgs {

@@ -1,8 +1,9 @@
 //! `portolan study`: methods over many simulated maps, over random splits of a survey or a
-//! ray-traced city, or over public surveys. One harness for every table of figures in the
-//! documentation.
+//! ray-traced city, over public surveys, or over surveys that try their error bars. One harness
+//! for every table of figures in the documentation.
 
 mod batches;
+mod calibration;
 mod places;
 mod real;
 
@@ -36,7 +37,13 @@ pub fn run(args: &StudyArgs) -> Result<(), Failure> {
     if args.maps == Some(0) {
         return Err(Failure::input("--maps 0: it takes 1 or more"));
     }
-    if args.survey.as_deref() == Some(Path::new(real::WORD)) {
+    let named = |word: &str| args.survey.as_deref() == Some(Path::new(word));
+    if named(calibration::WORD) {
+        real::check_options(args)?;
+        return calibration::run(args);
+    }
+    calibration::check_options(args)?;
+    if named(real::WORD) {
         return real::run(args);
     }
     real::check_options(args)?;

@@ -5,6 +5,7 @@ mod advise;
 mod bad_files;
 mod bad_requests;
 mod bound;
+mod calibration;
 mod coverage;
 mod damaged;
 mod demo;

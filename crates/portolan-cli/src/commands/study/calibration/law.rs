@@ -1,0 +1,103 @@
+//! What is said about the places of a survey, and what can be said at best: the exact Gaussian
+//! posterior of whoever knows the simulator's parameters (Rasmussen and Williams 2006, section
+//! 2.2).
+
+use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
+use faer::{Mat, MatMut, Par};
+use ndarray::Array2;
+
+use super::design::Design;
+use super::truth::{Drawn, JITTER, Truth, factor};
+
+/// What is said about places: field in dBm, and the standard deviations of field and reading in dB
+/// where there are any. Places x bands.
+pub struct Answer {
+    pub field: Array2<f64>,
+    pub spread_db: Option<Array2<f64>>,
+    pub reading_spread_db: Option<Array2<f64>>,
+}
+
+/// The exact posterior at [`Design::asked`] of whoever knows the simulator's parameters.
+pub struct TrueLaw {
+    weights: Array2<f64>,
+    spread_db: Vec<f64>,
+    noise_db: f64,
+}
+
+impl TrueLaw {
+    /// None where the covariance cannot be factorised.
+    pub fn new(truth: Truth, design: &Design, noise_db: f64) -> Option<Self> {
+        let (sensors, asked) = (&design.sensors, design.asked());
+        let noise = (noise_db * noise_db).max(JITTER);
+        let between = |i: usize, j: usize| truth.covariance(sensors[i], sensors[j]);
+        let lower = factor(sensors.len(), between, noise)?;
+        let cross = |i: usize, j: usize| truth.covariance(sensors[i], asked[j]);
+        let mut half = Mat::from_fn(sensors.len(), asked.len(), cross);
+        half_solve(&lower, half.as_mut());
+        let spread_db = asked
+            .iter()
+            .enumerate()
+            .map(|(j, &place)| {
+                let explained = half.col(j).squared_norm_l2();
+                (truth.covariance(place, place) - explained).max(0.0).sqrt()
+            })
+            .collect();
+        let mut inverse = Mat::identity(sensors.len(), sensors.len());
+        half_solve(&lower, inverse.as_mut());
+        let weights = half.transpose() * &inverse;
+        let weights = Array2::from_shape_fn((asked.len(), sensors.len()), |at| weights[at]);
+        Some(Self { weights, spread_db, noise_db })
+    }
+
+    pub fn answer(&self, drawn: &Drawn, bands: usize) -> Answer {
+        let (at_sensors, at_places) = drawn.known(bands);
+        let news = drawn.readings(self.noise_db, bands) - at_sensors;
+        let field = &at_places + &self.weights.dot(&news);
+        let spread = Array2::from_shape_fn(field.dim(), |(place, _)| self.spread_db[place]);
+        let reading = spread.mapv(|own| own.hypot(self.noise_db));
+        Answer { field, spread_db: Some(spread), reading_spread_db: Some(reading) }
+    }
+}
+
+/// L^-1 B in place.
+fn half_solve(lower: &Mat<f64>, rhs: MatMut<'_, f64>) {
+    solve_lower_triangular_in_place(lower.as_ref(), rhs, Par::Seq);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tally::{Figures, Seen};
+    use super::*;
+
+    #[test]
+    fn the_true_law_covers_its_own_draws() {
+        let truths =
+            [Truth::Process { range_m: 20.0 }, Truth::Process { range_m: 60.0 }, Truth::Path];
+        for truth in truths {
+            for noise_db in [0.0, 3.0] {
+                let case = (noise_db, 4);
+                let survey = |seed| {
+                    let design = Design::draw(30, seed);
+                    let drawn = Drawn::new(truth, &design, case.1, seed).unwrap();
+                    let law = TrueLaw::new(truth, &design, noise_db).unwrap();
+                    Seen::of(&design, &drawn, case, &law.answer(&drawn, case.1))
+                };
+                let seen: Vec<Seen> = (0..250).map(survey).collect();
+                let seen: Vec<&Seen> = seen.iter().collect();
+                let figures = Figures::of(&seen, &seen);
+                let about = format!("{} noise {noise_db}", truth.label());
+                let covered = figures.bins.iter().chain([&figures.new]).map(|m| m.unwrap().value);
+                for share in covered {
+                    assert!((share - 0.9).abs() < 0.02, "{about}: {share}");
+                }
+                assert!((figures.all_99.unwrap().value - 0.99).abs() < 0.005, "{about}");
+                let again = figures.repeated.unwrap().value;
+                let right = if noise_db > 0.0 { (again - 0.9).abs() < 0.02 } else { again > 0.9 };
+                assert!(right, "{about}: {again}");
+                let ratio = figures.scores.unwrap().ratio;
+                assert!(ratio.value == 1.0 && ratio.error == 0.0, "{about}");
+                assert!(figures.complete());
+            }
+        }
+    }
+}

@@ -127,7 +127,7 @@ def fit_space(
     power: Floats,
     *,
     repeats: Floats | None = ...,
-    law: tuple[float, float, float] | None = ...,
+    laws: list[tuple[float, float, float, float]] | None = ...,
 ) -> NativeSpace: ...
 def simulate(
     parts: Grid,

@@ -40,8 +40,8 @@ class SpaceModel:
         return _remade, self._native.parts()
 
 
-def _remade(method: str, options: Any, places: Floats, power: Floats, repeats: Any, law: Any) -> SpaceModel:
-    return SpaceModel(_native.fit_space(method, options, places, power, repeats=repeats, law=law))
+def _remade(method: str, options: Any, places: Floats, power: Floats, repeats: Any, laws: Any) -> SpaceModel:
+    return SpaceModel(_native.fit_space(method, options, places, power, repeats=repeats, laws=laws))
 
 
 def fit_space(

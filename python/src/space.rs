@@ -1,8 +1,8 @@
 //! Fits at places with any number of coordinates, as Python holds them.
 
 use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};
-use portolan::estimate::{SpaceMethod, SpaceModel, SpaceReadings};
-use portolan::gaussian_process::Covariance;
+use portolan::estimate::{Kriging, SpaceMethod, SpaceModel, SpaceReadings};
+use portolan::gaussian_process::{Covariance, WeightedCovariance};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -17,13 +17,13 @@ pub struct NativeSpace {
     inner: SpaceModel,
 }
 
-/// Decorrelation, sill and nugget in the working domain.
-type Law = (f64, f64, f64);
+/// Weight, decorrelation, sill and nugget in the working domain, of every law.
+type Laws = Vec<(f64, f64, f64, f64)>;
 
-/// Fits to places (n, coordinates) and power (n, bands), NaN = missing; with `law` nothing is
+/// Fits to places (n, coordinates) and power (n, bands), NaN = missing; with `laws` nothing is
 /// sought.
 #[pyfunction]
-#[pyo3(signature = (method, options, places, power, *, repeats = None, law = None))]
+#[pyo3(signature = (method, options, places, power, *, repeats = None, laws = None))]
 pub fn fit_space(
     py: Python<'_>,
     method: String,
@@ -31,7 +31,7 @@ pub fn fit_space(
     places: PyReadonlyArray2<'_, f64>,
     power: PyReadonlyArray2<'_, f64>,
     repeats: Option<PyReadonlyArray2<'_, f64>>,
-    law: Option<Law>,
+    laws: Option<Laws>,
 ) -> PyResult<NativeSpace> {
     let built = SpaceMethod::build(&method, options.clone()).map_err(errors::input)?;
     let built = built.ok_or_else(|| {
@@ -46,15 +46,19 @@ pub fn fit_space(
         power: power.as_array().to_owned(),
         repeats: repeats.map(|r| r.as_array().to_owned()),
     };
-    let covariance = |(decorrelation_m, sill, nugget): Law| match built {
-        SpaceMethod::Kriging(kriging) => {
-            Some(Covariance { family: kriging.covariance, decorrelation_m, sill, nugget })
+    let covariances = |laws: Laws| match built {
+        SpaceMethod::Kriging(Kriging { covariance: family, .. }) => {
+            let one = |(weight, decorrelation_m, sill, nugget)| WeightedCovariance {
+                weight,
+                covariance: Covariance { family, decorrelation_m, sill, nugget },
+            };
+            Some(laws.into_iter().map(one).collect())
         }
         _ => None,
     };
-    let inner = watched(py, None, |progress| match law {
+    let inner = watched(py, None, |progress| match laws {
         None => readings.fit(built, progress),
-        Some(law) => readings.with_law(built, covariance(law)),
+        Some(laws) => readings.with_laws(built, covariances(laws)),
     })?;
     Ok(NativeSpace { method, options, inner: inner.map_err(errors::estimate)? })
 }
@@ -91,7 +95,7 @@ impl NativeSpace {
         Bound<'py, PyArray2<f64>>,
         Bound<'py, PyArray2<f64>>,
         Option<Bound<'py, PyArray2<f64>>>,
-        Option<Law>,
+        Option<Laws>,
     ) {
         let readings = self.inner.readings();
         (
@@ -100,7 +104,13 @@ impl NativeSpace {
             readings.points.clone().into_pyarray(py),
             readings.power.clone().into_pyarray(py),
             readings.repeats.clone().map(|r| r.into_pyarray(py)),
-            self.inner.law().map(|law| (law.decorrelation_m, law.sill, law.nugget)),
+            self.inner.laws().map(|laws| {
+                let one = |law: &WeightedCovariance| {
+                    let Covariance { decorrelation_m, sill, nugget, .. } = law.covariance;
+                    (law.weight, decorrelation_m, sill, nugget)
+                };
+                laws.iter().map(one).collect()
+            }),
         )
     }
 }

@@ -18,7 +18,7 @@ use super::field::{Structure, alone};
 use super::folds::spread_folds;
 use super::held_out::{Judge, Losses};
 use super::robust::{WILD, tamed};
-use super::{Context, Emitters, Field, Kriging, Method, OptionSpec, Options, ThinPlate};
+use super::{Context, Emitters, Field, Kriging, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Family;
 use crate::model::{Candidate, Model, Predictor};
@@ -103,7 +103,6 @@ fn entrants() -> Vec<Entrant> {
         entrant("field", "field", 0.45, Box::<Field>::default()),
         // Smooth fields are far off where they go on beyond the sensors.
         entrant("kriging:covariance=matern32", "kriging", 0.1, Box::new(smooth)),
-        entrant("thin_plate", "thin_plate", 0.0, Box::<ThinPlate>::default()),
     ]
 }
 
@@ -248,7 +247,6 @@ impl Auto {
         context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
-        entrants.retain(|e| e.share > 0.0);
         entrants.iter_mut().filter(|e| e.name == "field").for_each(|e| e.method = Box::new(Alone));
         if self.folds.is_some() {
             let (runs, best) = self.race(&entrants, readings, context, progress)?;

@@ -1,10 +1,14 @@
 //! What the interpolators share: the domain they work in, and bands grouped by their gaps.
 
+use std::collections::HashMap;
+
 use ndarray::Array2;
 
 use super::field::alone::Silence;
+use super::visits::Places;
 use super::{OptionSpec, Options};
 use crate::error::InputError;
+use crate::gaussian_process::Scatter;
 use crate::link::{DB_PER_LN, Link};
 use crate::model::{Archive, damaged};
 use crate::readings::Readings;
@@ -80,6 +84,8 @@ pub(super) struct Group {
     pub share: Vec<f64>,
     /// Stated noise variance of each sensor in the log domain.
     pub stated: Vec<f64>,
+    /// How far repeated readings of one place scatter about their mean, which stands in `values`.
+    pub scatter: Scatter,
 }
 
 /// Readings in the working domain.
@@ -94,68 +100,28 @@ impl BandData {
         Self::with_silence(readings, domain, None)
     }
 
-    /// What was not heard is at the floor, or what it says of itself.
+    /// Unheard entries take the floor, or the pseudo-reading that stands for their silence.
     pub fn with_silence(readings: &Readings, domain: Domain, silence: Option<&Silence>) -> Self {
         let link = domain.link(readings);
-        let power = match silence {
-            Some(_) => readings.power(),
-            None => readings.power_or_floor(),
-        };
-        let mut values = power.mapv(|x| link.map_or(x, |link| link.apply(x)));
-        let mut share = readings.repeats().map(|repeats| repeats.mapv(|n| 1.0 / n.max(1.0)));
-        let noise = readings.noise_db().filter(|_| link.is_some());
-        let mut stated = noise.map(|sd| sd.mapv(|sd| (sd / DB_PER_LN).powi(2)));
+        let mut places = Self::places(readings, link, silence.is_some());
         if let Some(silence) = silence {
-            let shape = values.dim();
-            let share = share.get_or_insert_with(|| Array2::ones(shape));
-            let stated = stated.get_or_insert_with(|| Array2::zeros(shape));
-            let told = silence.values.indexed_iter().filter(|(_, value)| !value.is_nan());
-            for (at, value) in told {
-                (values[at], share[at], stated[at]) = (*value, 0.0, silence.noise[at]);
-            }
+            places.add_silence(&silence.values, &silence.noise);
         }
-        Self::grouped(link, readings.sites(), &values, share.as_ref(), stated.as_ref())
+        Self { link, groups: places.groups(), bands: readings.bands() }
     }
 
-    fn grouped(
-        link: Option<Link>,
-        sites: &[Site],
-        values: &Array2<f64>,
-        share: Option<&Array2<f64>>,
-        stated: Option<&Array2<f64>>,
-    ) -> Self {
-        let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
-        let mut slots = std::collections::HashMap::new();
-        for (band, column) in values.columns().into_iter().enumerate() {
-            let present: Vec<usize> =
-                column.indexed_iter().filter(|(_, v)| !v.is_nan()).map(|(s, _)| s).collect();
-            let bits = |of: Option<&Array2<f64>>| -> Vec<u64> {
-                of.map_or(Vec::new(), |m| present.iter().map(|&s| m[[s, band]].to_bits()).collect())
-            };
-            let key = (present.clone(), bits(share), bits(stated));
-            let slot = *slots.entry(key).or_insert_with(|| {
-                groups.push((present, Vec::new()));
-                groups.len() - 1
-            });
-            groups[slot].1.push(band);
+    /// Readings by place in the working domain: with `apart` every row is a place of its own and
+    /// unheard entries are gaps, else visits are joined and unheard entries take the floor.
+    pub fn places(readings: &Readings, link: Option<Link>, apart: bool) -> Places {
+        let power = if apart { readings.power() } else { readings.power_or_floor() };
+        let values = power.mapv(|x| link.map_or(x, |link| link.apply(x)));
+        let share = readings.repeats().map(|repeats| repeats.mapv(|n| 1.0 / n.max(1.0)));
+        let noise = readings.noise_db().filter(|_| link.is_some());
+        let stated = noise.map(|sd| sd.mapv(|sd| (sd / DB_PER_LN).powi(2)));
+        match apart {
+            true => Places::apart(readings.sites(), values, share, stated),
+            false => Places::joined(readings.sites(), values, share, stated),
         }
-        let column = |of: Option<&Array2<f64>>, sensors: &[usize], band: usize, usual: f64| {
-            let at = |&s: &usize| of.map_or(usual, |m| m[[s, band]]);
-            sensors.iter().map(at).collect::<Vec<f64>>()
-        };
-        let groups = groups
-            .into_iter()
-            .map(|(sensors, bands)| Group {
-                sites: sensors.iter().map(|&s| sites[s]).collect(),
-                values: Array2::from_shape_fn((sensors.len(), bands.len()), |(i, k)| {
-                    values[[sensors[i], bands[k]]]
-                }),
-                share: column(share, &sensors, bands[0], 1.0),
-                stated: column(stated, &sensors, bands[0], 0.0),
-                bands,
-            })
-            .collect();
-        Self { link, groups, bands: values.ncols() }
     }
 
     /// The group and the place in it of every band that is asked for.
@@ -171,20 +137,24 @@ impl BandData {
         asked
     }
 
-    /// Values of every group (sensors of the group x its bands) as power at the readings' sensors.
-    pub fn scatter(&self, sensors: &[Site], values: &[Array2<f64>]) -> Array2<f64> {
-        let number: std::collections::HashMap<[u64; 2], usize> =
-            sensors.iter().enumerate().map(|(s, site)| (site.bits(), s)).collect();
-        let mut power = Array2::from_elem((sensors.len(), self.bands), f64::NAN);
+    /// Values of every group (sensors of the group x its bands) at all rows of the readings that stand
+    /// there; NaN elsewhere.
+    pub fn at_rows(&self, rows: &[Site], values: &[Array2<f64>]) -> Array2<f64> {
+        let mut number: HashMap<[u64; 2], Vec<usize>> = HashMap::new();
+        for (row, site) in rows.iter().enumerate() {
+            number.entry(site.bits()).or_default().push(row);
+        }
+        let mut found = Array2::from_elem((rows.len(), self.bands), f64::NAN);
         for (group, values) in self.groups.iter().zip(values) {
             for (i, site) in group.sites.iter().enumerate() {
-                let Some(&sensor) = number.get(&site.bits()) else { continue };
-                for (k, &band) in group.bands.iter().enumerate() {
-                    power[[sensor, band]] = self.power(values[[i, k]]);
+                for &row in number.get(&site.bits()).into_iter().flatten() {
+                    for (k, &band) in group.bands.iter().enumerate() {
+                        found[[row, band]] = values[[i, k]];
+                    }
                 }
             }
         }
-        power
+        found
     }
 
     /// Variance of all values.
@@ -209,6 +179,11 @@ impl BandData {
             archive.put_matrix(&format!("values_{g}"), &group.values);
             archive.put_vector(&format!("share_{g}"), &group.share);
             archive.put_vector(&format!("stated_{g}"), &group.stated);
+            let Scatter { squares, freedom, stated } = &group.scatter;
+            if *freedom > 0.0 {
+                archive.put_vector(&format!("scatter_{g}"), squares);
+                archive.put_vector(&format!("scattered_{g}"), &[*freedom, *stated]);
+            }
         }
     }
 
@@ -236,6 +211,7 @@ impl BandData {
                 values: archive.matrix(&format!("values_{g}"))?,
                 share: archive.finite(&format!("share_{g}"))?,
                 stated: archive.finite(&format!("stated_{g}"))?,
+                scatter: load_scatter(archive, g)?,
             };
             let sensors = group.sites.len();
             let fits = sensors > 0
@@ -243,6 +219,7 @@ impl BandData {
                 && group.values.iter().all(|v| v.is_finite())
                 && group.share.len() == sensors
                 && group.stated.len() == sensors
+                && group.scatter.fits(group.bands.len())
                 && group.share.iter().chain(&group.stated).all(|v| *v >= 0.0);
             let fresh =
                 group.bands.iter().all(|&b| b < bands && !std::mem::replace(&mut seen[b], true));
@@ -255,5 +232,17 @@ impl BandData {
             return Err(damaged("groups", "does not hold every band"));
         }
         Ok(Self { link, groups, bands })
+    }
+}
+
+/// Older models, and those of places that were read once, have no scatter.
+fn load_scatter(archive: &Archive, group: usize) -> Result<Scatter, InputError> {
+    let name = format!("scatter_{group}");
+    if !archive.has(&name) {
+        return Ok(Scatter::default());
+    }
+    match archive.finite(&format!("scattered_{group}"))?[..] {
+        [freedom, stated] => Ok(Scatter { squares: archive.finite(&name)?, freedom, stated }),
+        _ => Err(damaged(&name, "is not of two numbers")),
     }
 }

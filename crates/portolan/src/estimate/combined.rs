@@ -5,7 +5,7 @@ use ndarray::Array2;
 
 use crate::error::EstimateError;
 use crate::link::DB_PER_LN;
-use crate::model::{Archive, Prediction, Predictor, Room, damaged};
+use crate::model::{Archive, LeftOut, Prediction, Predictor, Room, damaged};
 use crate::progress::Progress;
 use crate::site::Site;
 
@@ -51,6 +51,20 @@ impl Combined {
         }
         sum
     }
+
+    /// Mean in dB, and the spread that holds what each member is unsure of and how far they disagree.
+    fn mixture(
+        &self,
+        value: &dyn Fn(usize) -> Option<Array2<f64>>,
+        spread: &dyn Fn(usize) -> Option<Array2<f64>>,
+    ) -> Option<(Array2<f64>, Option<Array2<f64>>)> {
+        let mean = self.mean(|i| value(i).map(|v| logs(&v)))?;
+        let square = self.mean(|i| {
+            let off = (logs(&value(i)?) - &mean) * DB_PER_LN;
+            Some(spread(i)?.mapv(|s| s * s) + off.mapv(|d| d * d))
+        });
+        Some((mean.mapv(f64::exp), square.map(|s| s.mapv(f64::sqrt))))
+    }
 }
 
 fn logs(power: &Array2<f64>) -> Array2<f64> {
@@ -77,21 +91,14 @@ impl Predictor for Combined {
                 member.predict(at, bands, &progress.part(share(i)..share(i + 1)))
             })
             .collect::<Result<Vec<Prediction>, _>>()?;
-        // Mean in dB and mean of squares about it, of a value and its spread.
-        let both = |value: &dyn Fn(&Prediction) -> Option<Array2<f64>>,
-                    spread: &dyn Fn(&Prediction) -> Option<Array2<f64>>| {
-            let mean = self.mean(|i| value(&each[i]).map(|v| logs(&v)))?;
-            let square = self.mean(|i| {
-                let off = (logs(&value(&each[i])?) - &mean) * DB_PER_LN;
-                Some(spread(&each[i])?.mapv(|s| s * s) + off.mapv(|d| d * d))
-            });
-            Some((mean.mapv(f64::exp), square.map(|s| s.mapv(f64::sqrt))))
-        };
-        let (power, spread_db) = both(&|p| Some(p.power.clone()), &|p| p.spread_db.clone())
+        let (power, spread_db) = self
+            .mixture(&|i| Some(each[i].power.clone()), &|i| each[i].spread_db.clone())
             .ok_or_else(|| EstimateError::Numerical("a combination of nothing".into()))?;
         let mut found = Prediction::of_power(power);
         found.spread_db = spread_db;
-        let reading = both(&|p| Some(p.reading().0.clone()), &|p| p.reading_spread_db.clone());
+        let reading = self.mixture(&|i| Some(each[i].reading().0.clone()), &|i| {
+            each[i].reading_spread_db.clone()
+        });
         if let Some((heard, spread)) = reading {
             found.reading_spread_db = spread;
             found.chance_heard = self.mean(|i| each[i].chance_heard.clone());
@@ -111,13 +118,16 @@ impl Predictor for Combined {
         Some((0..bands).map(of).collect())
     }
 
-    fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
-        let each: Vec<Option<Array2<f64>>> = self
+    fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
+        let each: Option<Vec<LeftOut>> = self
             .members
             .iter()
             .map(|(_, member)| member.leave_one_out(sensors))
             .collect::<Result<_, _>>()?;
-        Ok(self.mean(|i| each[i].as_ref().map(logs)).map(|mean| mean.mapv(f64::exp)))
+        let Some(each) = each else { return Ok(None) };
+        let found =
+            self.mixture(&|i| Some(each[i].power.clone()), &|i| each[i].reading_spread_db.clone());
+        Ok(found.map(|(power, reading_spread_db)| LeftOut { power, reading_spread_db }))
     }
 
     fn save(&self, archive: &mut Archive) {

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use super::bands::{BandData, Domain, Group};
 use crate::error::EstimateError;
 use crate::gaussian_process::Neighbours;
-use crate::model::{Archive, Model, Prediction, Predictor};
+use crate::model::{Archive, LeftOut, Model, Prediction, Predictor};
 use crate::progress::Progress;
 use crate::readings::Readings;
 use crate::site::Site;
@@ -156,11 +156,17 @@ impl<S: Surface> Predictor for Interpolated<S> {
         Ok(Prediction::of_power(power))
     }
 
-    fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
+    fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
         let groups = self.data.groups.iter().zip(&self.states);
         let values: Option<Vec<Array2<f64>>> =
             groups.map(|(group, state)| self.surface.leave_one_out(state, group)).collect();
-        Ok(values.map(|values| self.data.scatter(sensors, &values)))
+        Ok(values.map(|values| {
+            let power = self.data.at_rows(sensors, &values).mapv(|value| match value.is_nan() {
+                true => value,
+                false => self.data.power(value),
+            });
+            LeftOut { power, reading_spread_db: None }
+        }))
     }
 
     fn save(&self, archive: &mut Archive) {

@@ -2,6 +2,7 @@
 //! its standard deviation. Ordinary by default, universal with a polynomial trend.
 
 mod model;
+mod scales;
 
 use super::bands::{BandData, DOMAIN_OPTIONS, Domain, Group};
 use super::field::alone::silence;
@@ -9,12 +10,15 @@ use super::interpolated::local_note;
 use super::thin_plate::MOST_TOGETHER;
 use super::{Context, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
-use crate::gaussian_process::{Covariance, Family, Fixed, NuggetRole, Sample, Trend, fit};
+use crate::gaussian_process::{
+    Family, Fixed, NOISE_PRIOR, NuggetRole, Prior, Sample, Trend, WeightedCovariance, fit,
+};
 use crate::link::DB_PER_LN;
 use crate::model::Model;
 use crate::progress::Progress;
 use crate::readings::Readings;
-pub(super) use model::{KrigedBands, Recipe, band_sills, together};
+pub(super) use model::{KrigedBands, Moments, Recipe, together};
+pub(super) use scales::{Own, band_noise, band_sills};
 
 const OWN: &[OptionSpec] = &[
     OptionSpec {
@@ -46,9 +50,8 @@ pub(super) const KIND: &str = "kriging";
 
 /// Groups of bands that the likelihood looks at; the largest say enough.
 pub(super) const MOST_GROUPS: usize = 4;
-/// The variance of maps in logarithms of power before any reading: 6 dB.
-pub(super) const USUAL: f64 = (6.0 / DB_PER_LN) * (6.0 / DB_PER_LN);
-
+/// The standard deviation of maps before any reading, in dB.
+const USUAL_DB: f64 = 6.0;
 /// Ordinary or universal kriging of every band, hyperparameters pooled over bands.
 ///
 /// ```
@@ -119,12 +122,15 @@ impl Method for Kriging {
         };
         let data = BandData::with_silence(readings, self.domain, silence.as_ref());
         let (unit, fixed) = self.in_domain(data.link.is_some());
-        let usual = data.link.map_or_else(|| data.variance(), |_| USUAL);
+        let prior = self.prior(data.link.is_some(), || data.variance());
         let free = self.covariance == Family::Exponential && self.fixed == Fixed::default();
-        let covariance = match &silence {
-            Some(silence) if free => silence.law.covariance(),
-            _ => self.law(&data.groups, fixed, usual, &progress.part(0.5..1.0))?,
+        let laws = match &silence {
+            Some(silence) if free => {
+                vec![WeightedCovariance { weight: 1.0, covariance: silence.law.covariance() }]
+            }
+            _ => self.laws(&data.groups, fixed, prior, &progress.part(0.5..1.0))?,
         };
+        let likeliest = laws[0].covariance;
         let law = silence.as_ref().map(|s| s.law);
         let recipe = Recipe {
             trend: self.trend,
@@ -138,16 +144,16 @@ impl Method for Kriging {
         let together = together(data.groups.iter().map(|g| g.sites.len()));
         let largest = data.groups.iter().map(|g| g.sites.len()).max().unwrap_or(0);
         let local = recipe.neighbours_of(largest, together);
-        let fitted = KrigedBands::new(recipe, covariance, data)?;
+        let fitted = KrigedBands::new(recipe, &laws, data)?;
         let mut model = Model::new(readings, fitted);
         if log {
             model = model.with_stated_noise(readings);
         }
         let report = model.report_mut();
         report.add_fitted(&[
-            ("decorrelation_m", covariance.decorrelation_m),
-            ("sill", covariance.sill * unit),
-            ("nugget", covariance.nugget * unit),
+            ("decorrelation_m", likeliest.decorrelation_m),
+            ("sill", likeliest.sill * unit),
+            ("nugget", likeliest.nugget * unit),
         ]);
         if let Some(hearing) = law.and_then(|law| law.hearing) {
             report.add_fitted(&hearing.fitted());
@@ -170,14 +176,24 @@ impl Kriging {
         (unit, fixed)
     }
 
-    /// The covariance that all bands share.
-    fn law(
+    /// What is assumed before any reading, in the working domain.
+    pub(super) fn prior(&self, log: bool, variance: impl FnOnce() -> f64) -> Prior {
+        if !log {
+            return Prior { variance: variance(), noise: None };
+        }
+        let noise = (self.nugget_role == NuggetRole::Noise)
+            .then(|| ((NOISE_PRIOR.0 / DB_PER_LN).ln(), NOISE_PRIOR.1));
+        Prior { variance: (USUAL_DB / DB_PER_LN).powi(2), noise }
+    }
+
+    /// The covariances that all bands share.
+    fn laws(
         &self,
         groups: &[Group],
         fixed: Fixed,
-        usual: f64,
+        prior: Prior,
         progress: &Progress<'_>,
-    ) -> Result<Covariance, EstimateError> {
+    ) -> Result<Vec<WeightedCovariance>, EstimateError> {
         let mut largest: Vec<&Group> = groups.iter().collect();
         largest.sort_by_key(|g| std::cmp::Reverse(g.values.len()));
         let samples: Vec<Sample> = largest
@@ -186,7 +202,7 @@ impl Kriging {
             .filter(|g| g.sites.len() > 1)
             .map(Group::sample)
             .collect();
-        fit(&samples, self.covariance, self.trend, fixed, usual, progress)
+        fit(&samples, self.covariance, self.trend, fixed, prior, progress)
     }
 }
 
@@ -200,6 +216,7 @@ impl Group {
             }),
             share: self.share.clone(),
             stated: self.stated.clone(),
+            scatter: self.scatter.clone(),
         }
     }
 }

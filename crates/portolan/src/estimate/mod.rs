@@ -44,6 +44,7 @@ mod space;
 mod thin_plate;
 mod unn;
 mod validate;
+mod visits;
 mod weighted_mean;
 
 pub use auto::Auto;

@@ -114,7 +114,7 @@ impl Entries {
             values: self.values.clone(),
             share: self.share.clone(),
             stated: vec![0.0; self.sites.len()],
-            silent: Vec::new(),
+            ..BandSample::default()
         }
     }
 

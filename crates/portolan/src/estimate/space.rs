@@ -8,14 +8,14 @@ use ndarray::{Array2, ArrayView2, Axis};
 use rayon::prelude::*;
 
 use super::bands::Domain;
-use super::kriging::{self, Kriging, MOST_GROUPS, Recipe, USUAL, band_sills};
+use super::kriging::{self, Kriging, MOST_GROUPS, Moments, Own, Recipe, band_sills};
 use super::thin_plate::{self, MOST_TOGETHER, Spline, ThinPlate};
 use super::weighted_mean::Near;
 use super::{Idw, Nearest, Options, idw, nearest};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::{
-    Covariance, Kriged, MOST_SENSORS, Neighbours, NuggetRole, Regression, Sample, Sensors,
-    clustered, fit,
+    Covariance, Kriged, MOST_SENSORS, Neighbours, NuggetRole, Regression, Sample, Scatter, Sensors,
+    WeightedCovariance, clustered, fit,
 };
 use crate::link::{DB_PER_LN, Link};
 use crate::model::Prediction;
@@ -137,32 +137,34 @@ impl SpaceReadings {
         progress: &Progress<'_>,
     ) -> Result<SpaceModel, EstimateError> {
         let groups = self.groups(method.link())?;
-        let law = match &method {
-            SpaceMethod::Kriging(kriging) => Some(law(kriging, &groups, progress)?),
+        let laws = match &method {
+            SpaceMethod::Kriging(kriging) => Some(laws(kriging, &groups, progress)?),
             _ => None,
         };
-        self.assemble(method, law, groups)
+        self.assemble(method, laws, groups)
     }
 
-    /// The model with a law that was fitted before.
-    pub fn with_law(
+    /// The model with laws that were fitted before.
+    pub fn with_laws(
         self,
         method: SpaceMethod,
-        law: Option<Covariance>,
+        laws: Option<Vec<WeightedCovariance>>,
     ) -> Result<SpaceModel, EstimateError> {
         let groups = self.groups(method.link())?;
-        self.assemble(method, law, groups)
+        self.assemble(method, laws, groups)
     }
 
     fn assemble(
         self,
         method: SpaceMethod,
-        law: Option<Covariance>,
+        laws: Option<Vec<WeightedCovariance>>,
         groups: Vec<SpaceGroup>,
     ) -> Result<SpaceModel, EstimateError> {
-        let states =
-            groups.iter().map(|g| State::new(&method, law, g)).collect::<Result<_, _>>()?;
-        Ok(SpaceModel { readings: self, method, law, groups, states })
+        let states = groups
+            .iter()
+            .map(|g| State::new(&method, laws.as_deref(), g))
+            .collect::<Result<_, _>>()?;
+        Ok(SpaceModel { readings: self, method, laws, groups, states })
     }
 
     fn check(&self) -> Result<(), InputError> {
@@ -214,6 +216,7 @@ impl SpaceReadings {
                 sites: sensors.iter().map(|&s| all[s].clone()).collect(),
                 share: sensors.iter().map(own).collect(),
                 stated: vec![0.0; sensors.len()],
+                scatter: Scatter::default(),
                 values,
             };
             SpaceGroup { index: Neighbours::new(&sample.sites), sample, bands }
@@ -248,11 +251,11 @@ impl SpaceGroup {
     }
 }
 
-fn law(
+fn laws(
     kriging: &Kriging,
     groups: &[SpaceGroup],
     progress: &Progress<'_>,
-) -> Result<Covariance, EstimateError> {
+) -> Result<Vec<WeightedCovariance>, EstimateError> {
     let log = !matches!(kriging.domain, Domain::Linear);
     let (_, fixed) = kriging.in_domain(log);
     let mut largest: Vec<&SpaceGroup> = groups.iter().collect();
@@ -263,8 +266,8 @@ fn law(
         .filter(|g| g.sample.sites.len() > 1)
         .map(|g| g.sample.clone())
         .collect();
-    let usual = if log { USUAL } else { variance(groups) };
-    fit(&samples, kriging.covariance, kriging.trend, fixed, usual, progress)
+    let prior = kriging.prior(log, || variance(groups));
+    fit(&samples, kriging.covariance, kriging.trend, fixed, prior, progress)
 }
 
 fn variance(groups: &[SpaceGroup]) -> f64 {
@@ -284,40 +287,94 @@ enum State {
     /// The readings themselves are enough.
     Plain,
     Spline(Spline<Spot>),
-    /// All sensors, or None where every place looks at its own; and the sill of every band.
-    Kriged(Option<Box<Regression<Spot>>>, Vec<f64>),
+    Kriged(Vec<UnderLaw>),
+}
+
+/// A group of bands under one of the laws.
+struct UnderLaw {
+    law: WeightedCovariance,
+    /// All sensors; None where every place looks at its own.
+    whole: Option<Box<Regression<Spot>>>,
+    /// Sill and noise variance of every band.
+    sills: Vec<f64>,
+    noise: Vec<f64>,
 }
 
 impl State {
     fn new(
         method: &SpaceMethod,
-        law: Option<Covariance>,
+        laws: Option<&[WeightedCovariance]>,
         group: &SpaceGroup,
     ) -> Result<Self, EstimateError> {
         let Sample { sites, values, .. } = &group.sample;
-        match (method, law) {
+        match (method, laws) {
             (SpaceMethod::ThinPlate(plates), _) if plates.neighbours(sites.len()).is_none() => {
                 let value = |i, k| values[(i, k)];
                 let spline =
                     Spline::through(sites.clone(), values.ncols(), value, plates.smoothing)?;
                 Ok(State::Spline(spline))
             }
-            (SpaceMethod::Kriging(kriging), Some(law)) => {
-                let whole = recipe(kriging).neighbours_of(sites.len(), MOST_TOGETHER).is_none();
-                let regression = match whole {
-                    true => regression(kriging, law, &group.sample)?,
-                    false => {
-                        let kept = clustered(sites, MOST_SENSORS);
-                        regression(kriging, law, &group.sample.part(&kept))?
-                    }
-                };
-                let found = regression.sills().map(|sills| (sills, regression.freedom()));
-                let found = found.filter(|_| kriging.fixed.sill.is_none());
-                let sills = band_sills(found, law.sill, group.bands.len());
-                Ok(State::Kriged(whole.then(|| Box::new(regression)), sills))
+            (SpaceMethod::Kriging(kriging), Some(laws)) => {
+                let each = laws.iter().map(|law| UnderLaw::new(kriging, *law, group));
+                Ok(State::Kriged(each.collect::<Result<_, _>>()?))
             }
             _ => Ok(State::Plain),
         }
+    }
+}
+
+impl UnderLaw {
+    fn new(
+        kriging: &Kriging,
+        law: WeightedCovariance,
+        group: &SpaceGroup,
+    ) -> Result<Self, EstimateError> {
+        let Sample { sites, .. } = &group.sample;
+        let covariance = law.covariance;
+        let whole = recipe(kriging).neighbours_of(sites.len(), MOST_TOGETHER).is_none();
+        let regression = match whole {
+            true => regression(kriging, covariance, &group.sample)?,
+            false => {
+                let kept = clustered(sites, MOST_SENSORS);
+                regression(kriging, covariance, &group.sample.part(&kept))?
+            }
+        };
+        let bands = group.bands.len();
+        let found = match kriging.fixed.sill {
+            Some(_) => vec![(covariance.sill, covariance.sill); bands],
+            None => {
+                let own = Own::of(regression.sills(), regression.freedom(), bands);
+                band_sills(&own, covariance.sill)
+            }
+        };
+        let ratio = covariance.nugget / covariance.sill.max(f64::MIN_POSITIVE);
+        let (sills, noise) = found.into_iter().map(|(sill, own)| (sill, ratio * own)).unzip();
+        Ok(Self { law, whole: whole.then(|| Box::new(regression)), sills, noise })
+    }
+
+    /// Means at places and variances in units of the sill.
+    fn kriged(
+        &self,
+        kriging: &Kriging,
+        group: &SpaceGroup,
+        at: &[Spot],
+    ) -> Result<Kriged, EstimateError> {
+        if let Some(whole) = &self.whole {
+            return Ok(whole.predict(at));
+        }
+        let sample = &group.sample;
+        let bands = sample.values.ncols();
+        let count = recipe(kriging).neighbours_of(sample.sites.len(), MOST_TOGETHER);
+        let count = count.unwrap_or(sample.sites.len());
+        let mut all = Kriged { mean: Mat::zeros(at.len(), bands), variance: Vec::new() };
+        for (i, spot) in at.iter().enumerate() {
+            let part = sample.part(&group.near(spot, count));
+            let local = regression(kriging, self.law.covariance, &part)?;
+            let found = local.predict(std::slice::from_ref(spot));
+            (0..bands).for_each(|k| all.mean[(i, k)] = found.mean[(0, k)]);
+            all.variance.extend(found.variance);
+        }
+        Ok(all)
     }
 }
 
@@ -352,7 +409,7 @@ fn regression(
 pub struct SpaceModel {
     readings: SpaceReadings,
     method: SpaceMethod,
-    law: Option<Covariance>,
+    laws: Option<Vec<WeightedCovariance>>,
     groups: Vec<SpaceGroup>,
     states: Vec<State>,
 }
@@ -366,9 +423,10 @@ impl SpaceModel {
         &self.readings
     }
 
-    /// The covariance in the working domain, where the method has one.
-    pub fn law(&self) -> Option<Covariance> {
-        self.law
+    /// The covariances in the working domain with their weights, where the method has some: the
+    /// likeliest first.
+    pub fn laws(&self) -> Option<&[WeightedCovariance]> {
+        self.laws.as_deref()
     }
 
     /// Power at places (rows of coordinates), and the spread where the method knows it.
@@ -388,7 +446,7 @@ impl SpaceModel {
         let mut noise = vec![0.0; dim.1];
         let link = self.method.link();
         for (group, state) in self.groups.iter().zip(&self.states) {
-            let blocks: Vec<(Mat<f64>, Vec<f64>)> = at
+            let blocks: Vec<(Mat<f64>, Mat<f64>)> = at
                 .par_chunks(BLOCK)
                 .map(|block| {
                     progress.check()?;
@@ -401,21 +459,21 @@ impl SpaceModel {
                 {
                     let (place, value) = ([b * BLOCK + i, group.bands[k]], values[(i, k)]);
                     power[place] = link.map_or(value.max(0.0), |link| link.inverse(value));
-                    if let State::Kriged(_, sills) = state {
-                        let sd = (sills[k] * variance[i]).sqrt();
+                    if let State::Kriged(_) = state {
+                        let sd = variance[(i, k)].sqrt();
                         // In linear power the spread in dB is the relative one, to first order.
                         let relative = if sd > 0.0 { sd / value.max(sd) } else { 0.0 };
                         spread[place] = DB_PER_LN * if link.is_some() { sd } else { relative };
                     }
                 }
             }
-            if let (State::Kriged(_, sills), SpaceMethod::Kriging(kriging), Some(law), Some(_)) =
-                (state, &self.method, self.law, link)
+            if let (State::Kriged(laws), SpaceMethod::Kriging(kriging), Some(_)) =
+                (state, &self.method, link)
                 && kriging.nugget_role == NuggetRole::Noise
             {
-                for (&band, sill) in group.bands.iter().zip(sills) {
-                    noise[band] =
-                        DB_PER_LN * (law.nugget / law.sill.max(f64::MIN_POSITIVE) * sill).sqrt();
+                for (k, &band) in group.bands.iter().enumerate() {
+                    let variance = laws.iter().map(|own| own.law.weight * own.noise[k]);
+                    noise[band] = DB_PER_LN * variance.sum::<f64>().sqrt();
                 }
             }
         }
@@ -425,17 +483,17 @@ impl SpaceModel {
         })
     }
 
-    /// Values at places (places x bands of the group) and, where kriged, variances over the sill.
+    /// Values at places (places x bands of the group) and, where kriged, their variances.
     fn block(
         &self,
         group: &SpaceGroup,
         state: &State,
         at: &[Spot],
-    ) -> Result<(Mat<f64>, Vec<f64>), EstimateError> {
+    ) -> Result<(Mat<f64>, Mat<f64>), EstimateError> {
         let Sample { sites, values, .. } = &group.sample;
         let bands = values.ncols();
         let mut out = Mat::zeros(at.len(), bands);
-        let mut variance = Vec::new();
+        let mut variance = Mat::zeros(0, 0);
         let mut put = |i: usize, spectrum: &[f64]| {
             spectrum.iter().enumerate().for_each(|(k, v)| out[(i, k)] = *v);
         };
@@ -472,22 +530,23 @@ impl SpaceModel {
                     put(i, &spectrum);
                 }
             }
-            (SpaceMethod::Kriging(_), State::Kriged(Some(whole), _)) => {
-                let Kriged { mean, variance: found } = whole.predict(at);
-                return Ok((mean, found));
-            }
-            (SpaceMethod::Kriging(kriging), _) => {
-                let Some(law) = self.law else { return Ok((out, variance)) };
-                let count = recipe(kriging).neighbours_of(sites.len(), MOST_TOGETHER);
-                let count = count.unwrap_or(sites.len());
-                for (i, spot) in at.iter().enumerate() {
-                    let part = group.sample.part(&group.near(spot, count));
-                    let local = regression(kriging, law, &part)?;
-                    let found = local.predict(std::slice::from_ref(spot));
-                    put(i, &(0..bands).map(|k| found.mean[(0, k)]).collect::<Vec<_>>());
-                    variance.extend(found.variance);
+            (SpaceMethod::Kriging(kriging), State::Kriged(laws)) => {
+                let mut moments = vec![Moments::default(); at.len() * bands];
+                for own in laws {
+                    let found = own.kriged(kriging, group, at)?;
+                    for (j, moments) in moments.iter_mut().enumerate() {
+                        let (i, k) = (j / bands, j % bands);
+                        let variance = own.sills[k] * found.variance[i];
+                        moments.add(own.law.weight, found.mean[(i, k)], variance);
+                    }
+                }
+                variance = Mat::zeros(at.len(), bands);
+                for (j, moments) in moments.iter().enumerate() {
+                    let (i, k) = (j / bands, j % bands);
+                    (out[(i, k)], variance[(i, k)]) = (moments.mean, moments.variance());
                 }
             }
+            (SpaceMethod::Kriging(_), _) => {}
         }
         Ok((out, variance))
     }

@@ -335,11 +335,12 @@ fn spanned(scatter: Vec<Vec<f64>>, least: f64) -> Vec<Vec<f64>> {
 mod tests {
     use super::*;
     use crate::fixture::load;
+    use crate::gaussian_process::Scatter;
     use crate::grid::Grid;
 
     fn group(sites: Vec<Site>, values: Array2<f64>) -> Group {
         let (share, stated) = (vec![1.0; sites.len()], vec![0.0; sites.len()]);
-        Group { bands: vec![0], sites, values, share, stated }
+        Group { bands: vec![0], sites, values, share, stated, scatter: Scatter::default() }
     }
 
     /// `thin_plate.npz` was made by SciPy's RBFInterpolator.

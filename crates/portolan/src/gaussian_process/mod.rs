@@ -7,6 +7,7 @@
 
 mod covariance;
 mod decay;
+mod lattice;
 mod neighbours;
 mod nelder_mead;
 mod pooled;
@@ -17,12 +18,16 @@ mod trend;
 
 pub(crate) use covariance::Correlation;
 pub use covariance::{Covariance, Family};
-pub(crate) use neighbours::{Neighbourhood, Neighbours, Square, clustered};
+pub(crate) use lattice::posterior_points;
+pub(crate) use neighbours::{Neighbourhood, Neighbours, along_curve, clustered};
 pub(crate) use nelder_mead::minimise;
-pub(crate) use pooled::{BandSample, Hearing, PooledLaw, Told, pooled_law};
+pub(crate) use pooled::{
+    BandSample, Hearing, NOISE_PRIOR, PooledLaw, Told, pooled_law, pooled_laws,
+};
 pub use regression::NuggetRole;
 pub(crate) use regression::{Kriged, Level, Regression, Sensors};
 pub use restricted::Fixed;
-pub(crate) use restricted::{MOST_SENSORS, Sample, fit};
+pub use restricted::WeightedCovariance;
+pub(crate) use restricted::{MOST_SENSORS, Prior, Sample, Scatter, fit};
 pub use trend::Trend;
 pub(crate) use trend::TrendFrame;

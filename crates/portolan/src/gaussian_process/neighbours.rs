@@ -131,7 +131,7 @@ impl Neighbours {
         };
         let all: Vec<usize> = (0..at.len()).collect();
         let mut cutting = Cutting { index: self, at, count, coarse, groups: Vec::new() };
-        cutting.descend(square, None, all, 0);
+        cutting.descend(square, all, 0);
         cutting.groups
     }
 }
@@ -146,8 +146,7 @@ struct Cutting<'a> {
 }
 
 impl Cutting<'_> {
-    /// `wide` is the largest square around this one that is small beside its neighbours' distance.
-    fn descend(&mut self, square: Square, wide: Option<Square>, places: Vec<usize>, depth: usize) {
+    fn descend(&mut self, square: Square, places: Vec<usize>, depth: usize) {
         if places.is_empty() {
             return;
         }
@@ -155,12 +154,11 @@ impl Cutting<'_> {
         let middle = square.middle();
         self.index.nearest(&middle, self.count, &mut found);
         let reach = found.last().map_or(0.0, |(d2, _)| d2.sqrt());
-        let wide = wide.or_else(|| (square.side <= WIDE * reach).then_some(square));
         let all = found.len() == self.index.sites.len();
         if square.side <= self.coarse * reach || depth == DEEPEST || all {
             let mut sensors: Vec<usize> = found.into_iter().map(|(_, sensor)| sensor).collect();
             sensors.sort_unstable();
-            self.groups.push(Neighbourhood { sensors, places, wide: wide.unwrap_or(square) });
+            self.groups.push(Neighbourhood { sensors, places });
             return;
         }
         let mut parts: [Vec<usize>; 4] = Default::default();
@@ -170,27 +168,74 @@ impl Cutting<'_> {
             parts[2 * right + upper].push(place);
         }
         for (part, places) in parts.into_iter().enumerate() {
-            self.descend(square.quarter(part), wide, places, depth + 1);
+            self.descend(square.quarter(part), places, depth + 1);
         }
     }
+}
+
+/// Bits of a coordinate along the curve, for so many axes.
+fn bits_for(axes: usize) -> usize {
+    (60 / axes.max(1)).clamp(1, 24)
+}
+
+/// Places in an order that depends on where they lie alone: along a curve through ever smaller
+/// squares (Morton 1966). The squares are set off by an odd amount, so that rounding moves no place
+/// of a lattice into another. Equal places keep their order.
+pub(crate) fn along_curve<P: Point>(sites: &[P]) -> Vec<usize> {
+    let Some(first) = sites.first() else { return Vec::new() };
+    let axes = first.axes();
+    let range = |axis: usize| {
+        let all = sites.iter().map(|s| s.coordinate(axis));
+        all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
+    };
+    let ranges: Vec<(f64, f64)> = (0..axes).map(range).collect();
+    let side = ranges.iter().map(|(low, high)| high - low).fold(f64::MIN_POSITIVE, f64::max);
+    let bits = bits_for(axes);
+    let steps = (1u64 << bits) as f64;
+    let code = |site: &P| {
+        let mut code = 0u64;
+        let cells: Vec<u64> = (0..axes.min(60))
+            .map(|axis| {
+                let set_off = 0.0173 + 0.0046 * axis as f64;
+                let along = (site.coordinate(axis) - ranges[axis].0) / side + set_off;
+                ((along / 1.0523 * steps) as u64).min(steps as u64 - 1)
+            })
+            .collect();
+        for bit in (0..bits).rev() {
+            cells.iter().for_each(|cell| code = code << 1 | (cell >> bit & 1));
+        }
+        code
+    };
+    let codes: Vec<u64> = sites.iter().map(code).collect();
+    let mut order: Vec<usize> = (0..sites.len()).collect();
+    order.sort_by(|&a, &b| {
+        let finer = || {
+            (0..axes)
+                .map(|axis| sites[a].coordinate(axis).total_cmp(&sites[b].coordinate(axis)))
+                .find(|o| o.is_ne())
+                .unwrap_or(std::cmp::Ordering::Equal)
+        };
+        codes[a].cmp(&codes[b]).then_with(finer)
+    });
+    order
 }
 
 /// Sensors of a cluster.
 const CLUSTER: usize = 16;
 
-/// At most `most` sensors, in clusters of neighbours whose centres are spread over the sensors'
-/// order: a law must be fitted at the distances that predictions reach across, not only at longer
-/// ones.
+/// At most `most` sensors, in clusters of neighbours whose centres are spread over the places: a law
+/// must be fitted at the distances that predictions reach across, not only at longer ones.
 pub(crate) fn clustered<P: Point>(sites: &[P], most: usize) -> Vec<usize> {
     if sites.len() <= most {
         return (0..sites.len()).collect();
     }
     let index = Neighbours::new(sites);
+    let order = along_curve(sites);
     let clusters = (most / CLUSTER).max(1);
     let mut kept = Vec::with_capacity(most);
     let mut near = Vec::new();
     for i in 0..clusters {
-        let centre = &sites[(2 * i + 1) * sites.len() / (2 * clusters)];
+        let centre = &sites[order[(2 * i + 1) * sites.len() / (2 * clusters)]];
         index.nearest(centre, CLUSTER, &mut near);
         kept.extend(near.iter().map(|(_, sensor)| *sensor));
     }
@@ -199,17 +244,13 @@ pub(crate) fn clustered<P: Point>(sites: &[P], most: usize) -> Vec<usize> {
     kept
 }
 
-/// Side of a square over which what its neighbours say changes little, over their reach.
-const WIDE: f64 = 0.6;
 /// Squares are halved at most this often.
 const DEEPEST: usize = 40;
 
-/// Places that look at the same sensors, both in ascending order, and the square around them over
-/// which what the sensors say changes little.
+/// Places that look at the same sensors, both in ascending order.
 pub(crate) struct Neighbourhood {
     pub sensors: Vec<usize>,
     pub places: Vec<usize>,
-    pub wide: Square,
 }
 
 impl Neighbourhood {
@@ -226,7 +267,6 @@ impl Neighbourhood {
         let part = |places: &[usize]| Neighbourhood {
             sensors: self.sensors.clone(),
             places: places.to_vec(),
-            wide: self.wide,
         };
         self.places.chunks(most).map(part).collect()
     }
@@ -234,26 +274,12 @@ impl Neighbourhood {
 
 /// An upright square.
 #[derive(Clone, Copy)]
-pub(crate) struct Square {
+struct Square {
     low: Site,
     side: f64,
 }
 
 impl Square {
-    /// The four corners, and how much each counts at a place: what is known at corners is carried
-    /// inside without a step. Outside, as on the nearest edge.
-    pub fn corners(self) -> [Site; 4] {
-        let Site { x_m, y_m } = self.low;
-        let (right, upper) = (x_m + self.side, y_m + self.side);
-        [self.low, Site::new(x_m, upper), Site::new(right, y_m), Site::new(right, upper)]
-    }
-
-    pub fn weights(self, at: Site) -> [f64; 4] {
-        let along = |x: f64, low: f64| ((x - low) / self.side).clamp(0.0, 1.0);
-        let (u, v) = (along(at.x_m, self.low.x_m), along(at.y_m, self.low.y_m));
-        [(1.0 - u) * (1.0 - v), (1.0 - u) * v, u * (1.0 - v), u * v]
-    }
-
     fn middle(self) -> Site {
         Site::new(self.low.x_m + 0.5 * self.side, self.low.y_m + 0.5 * self.side)
     }
@@ -336,8 +362,8 @@ mod tests {
     fn clusters_are_neighbours_all_over_the_survey() {
         let sites: Vec<Site> =
             (0..2500).map(|i| Site::new(f64::from(i % 50), f64::from(i / 50))).collect();
-        let kept = clustered(&sites, 128);
-        assert!((100..=128).contains(&kept.len()), "{}", kept.len());
+        let kept = clustered(&sites, 640);
+        assert!((500..=640).contains(&kept.len()), "{}", kept.len());
         let some: Vec<Site> = kept.iter().map(|&i| sites[i]).collect();
         let region = Region::around(&some).unwrap();
         assert!(region.height_m() > 40.0);

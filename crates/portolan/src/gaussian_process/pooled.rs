@@ -13,8 +13,9 @@ use std::f64::consts::FRAC_1_SQRT_2;
 use faer::Mat;
 use rayon::prelude::*;
 
+use super::lattice::posterior_points;
 use super::quasi_newton::descend;
-use super::{Correlation, Covariance, Family, clustered};
+use super::{Correlation, Covariance, Family, Scatter, clustered};
 use crate::error::EstimateError;
 use crate::likelihood::bin::erfcx;
 use crate::linalg::Cholesky;
@@ -33,6 +34,8 @@ pub(crate) struct BandSample {
     pub stated: Vec<f64>,
     /// Where it was listened for and not heard.
     pub silent: Vec<Site>,
+    /// How far repeated readings of one place scatter about their mean, which stands in `values`.
+    pub scatter: Scatter,
 }
 
 /// How readings are heard.
@@ -144,63 +147,133 @@ fn law_at(x: &[f64], hears: bool) -> PooledLaw {
     }
 }
 
-/// The law of some bands; None where there is not a single reading.
+/// The standard deviation of a receiver's noise before any reading, in dB, and that of its logarithm:
+/// two of three receivers err by 1.3 to 7 dB.
+pub(crate) const NOISE_PRIOR: (f64, f64) = (3.0, 0.8);
+/// Readings up to which the laws that they leave possible are averaged, and the most laws.
+const AVERAGED: usize = 1200;
+const MOST_LAWS: usize = 16;
+
+/// The likeliest law of some bands; None where there is not a single reading.
 pub(crate) fn pooled_law(
     samples: &[BandSample],
     progress: &Progress<'_>,
 ) -> Result<Option<PooledLaw>, EstimateError> {
-    let mut all: Vec<f64> = samples.iter().flat_map(|s| s.values.iter().copied()).collect();
-    if all.is_empty() {
-        return Ok(None);
+    let Some(search) = Search::new(samples) else { return Ok(None) };
+    Ok(Some(law_at(&search.likeliest(progress)?, search.hears)))
+}
+
+/// The laws that some bands leave possible with their weights, the likeliest first; that alone where
+/// there are many readings, or silence. None where there is not a single reading.
+pub(crate) fn pooled_laws(
+    samples: &[BandSample],
+    progress: &Progress<'_>,
+) -> Result<Option<Vec<(f64, PooledLaw)>>, EstimateError> {
+    let Some(search) = Search::new(samples) else { return Ok(None) };
+    let best = search.likeliest(progress)?;
+    let readings: usize = search.samples.iter().map(|s| s.values.len()).sum();
+    if search.hears || readings > AVERAGED {
+        return Ok(Some(vec![(1.0, law_at(&best, search.hears))]));
     }
-    let sites: Vec<Site> =
-        samples.iter().flat_map(|s| s.sites.iter().chain(&s.silent).copied()).collect();
-    let extent = extent_m(&sites);
-    let variance = within(samples);
-    all.sort_by(f64::total_cmp);
-    let hears = samples.iter().any(|s| !s.silent.is_empty());
-    let middle = all.iter().sum::<f64>() / all.len() as f64;
-    let start: Point = [
-        (0.3 * extent).ln(),
-        (0.75 * variance).ln(),
-        (0.25 * variance).ln(),
-        (0.3 * variance).ln(),
-        // What is heard is the upper part.
-        if hears { middle - variance.sqrt() } else { middle },
-        all[all.len() / 20],
-        (4.0 / DB_PER_LN).ln(),
-    ];
-    // How far each may stray from its start before it costs.
-    let widths: Point = [1.5, 1.5, 1.5, 1.5, 4.0 * variance.sqrt(), 2.0, 0.5];
-    let some = affordable(samples);
-    let count = if hears { VARIABLES } else { 5 };
-    let mut told: Vec<Told> = vec![Told::default(); some.len()];
-    let objective = |x: &[f64]| {
+    // Decorrelation, sill and nugget; levels are averaged over in closed form.
+    let whole = |x: &[f64]| {
+        let mut all = best.clone();
+        all[..x.len()].copy_from_slice(x);
+        all
+    };
+    let value = |x: &[f64]| Ok::<_, EstimateError>(search.objective(&whole(x), &[], progress)?.0);
+    let bounds: Vec<(f64, f64)> = best[..3].iter().map(|x| (x - 9.0, x + 9.0)).collect();
+    let found = posterior_points(value, &best[..3], &bounds, MOST_LAWS)?;
+    Ok(Some(found.into_iter().map(|(w, x)| (w, law_at(&whole(&x), false))).collect()))
+}
+
+/// The posterior of a law.
+struct Search {
+    samples: Vec<BandSample>,
+    hears: bool,
+    start: Point,
+    /// What each variable is before any reading, and how far it strays from that.
+    centre: Point,
+    widths: Point,
+}
+
+impl Search {
+    fn new(samples: &[BandSample]) -> Option<Self> {
+        let mut all: Vec<f64> = samples.iter().flat_map(|s| s.values.iter().copied()).collect();
+        if all.is_empty() {
+            return None;
+        }
+        let sites: Vec<Site> =
+            samples.iter().flat_map(|s| s.sites.iter().chain(&s.silent).copied()).collect();
+        let extent = extent_m(&sites);
+        let variance = within(samples);
+        all.sort_by(f64::total_cmp);
+        let hears = samples.iter().any(|s| !s.silent.is_empty());
+        let middle = all.iter().sum::<f64>() / all.len() as f64;
+        let start: Point = [
+            (0.3 * extent).ln(),
+            (0.75 * variance).ln(),
+            (0.25 * variance).ln(),
+            (0.3 * variance).ln(),
+            // What is heard is the upper part.
+            if hears { middle - variance.sqrt() } else { middle },
+            all[all.len() / 20],
+            (4.0 / DB_PER_LN).ln(),
+        ];
+        let mut centre = start;
+        centre[2] = 2.0 * (NOISE_PRIOR.0 / DB_PER_LN).ln();
+        let widths = [1.5, 1.5, 2.0 * NOISE_PRIOR.1, 1.5, 4.0 * variance.sqrt(), 2.0, 0.5];
+        Some(Self { samples: affordable(samples), hears, start, centre, widths })
+    }
+
+    fn variables(&self) -> usize {
+        if self.hears { VARIABLES } else { 5 }
+    }
+
+    /// The negative logarithm of the posterior, its gradient, and what silence says; `told` is what
+    /// it said under a law nearby, or nothing.
+    fn objective(
+        &self,
+        x: &[f64],
+        told: &[Told],
+        progress: &Progress<'_>,
+    ) -> Result<(f64, Vec<f64>, Option<Vec<Told>>), EstimateError> {
         progress.check()?;
-        let law = law_at(x, hears);
-        let parts: Vec<Option<(f64, Point, Told)>> = some
+        let law = law_at(x, self.hears);
+        let nothing = Told::default();
+        let parts: Vec<Option<(f64, Point, Told)>> = self
+            .samples
             .par_iter()
-            .zip(&told)
-            .map(|(sample, known)| evidence(sample, &law, known))
+            .enumerate()
+            .map(|(i, sample)| evidence(sample, &law, told.get(i).unwrap_or(&nothing)))
             .collect();
-        let (mut value, mut slope) = (0.0, vec![0.0; count]);
-        for (part, told) in parts.into_iter().zip(&mut told) {
+        let (mut value, mut slope) = (0.0, vec![0.0; x.len()]);
+        let mut said = Vec::with_capacity(parts.len());
+        for part in parts {
             let Some((log_evidence, gradient, found)) = part else {
-                return Ok((f64::INFINITY, vec![0.0; count]));
+                return Ok((f64::INFINITY, vec![0.0; x.len()], None));
             };
             value -= log_evidence;
             slope.iter_mut().zip(gradient).for_each(|(s, g)| *s -= g);
-            *told = found;
+            said.push(found);
         }
-        for i in 0..count {
-            let off = (x[i] - start[i]) / widths[i];
+        for i in 0..x.len() {
+            let off = (x[i] - self.centre[i]) / self.widths[i];
             value += 0.5 * off * off;
-            slope[i] += off / widths[i];
+            slope[i] += off / self.widths[i];
         }
-        Ok::<_, EstimateError>((value, slope))
-    };
-    let best = descend(objective, &start[..count], 1.0, ENOUGH, ROUNDS)?;
-    Ok(Some(law_at(&best, hears)))
+        Ok((value, slope, Some(said)))
+    }
+
+    fn likeliest(&self, progress: &Progress<'_>) -> Result<Vec<f64>, EstimateError> {
+        let mut told: Vec<Told> = Vec::new();
+        let objective = |x: &[f64]| {
+            let (value, slope, said) = self.objective(x, &told, progress)?;
+            told = said.unwrap_or_else(|| std::mem::take(&mut told));
+            Ok::<_, EstimateError>((value, slope))
+        };
+        descend(objective, &self.start[..self.variables()], 1.0, ENOUGH, ROUNDS)
+    }
 }
 
 /// Variance within the bands, or over all of them where none has two readings.
@@ -248,6 +321,7 @@ impl BandSample {
             share: pick(&self.share),
             stated: pick(&self.stated),
             silent: Vec::new(),
+            scatter: self.scatter.clone(),
         }
     }
 
@@ -467,6 +541,10 @@ impl Fixed {
             .map(|(i, share)| 0.5 * share * (self.pull[i] * self.pull[i] - self.inverse[(i, i)]))
             .sum();
         let level: f64 = self.pull.iter().sum();
+        let total = total + sample.scatter.log_density(law.nugget);
+        let repeats: f64 = sample.scatter.squares.iter().sum();
+        let variance = law.nugget + sample.scatter.stated;
+        let nugget = nugget + 0.5 * (repeats / variance - sample.scatter.freedom) / variance;
         let gradient = [
             law.sill * reach,
             law.sill * sill,

@@ -29,8 +29,9 @@ pub(crate) struct Level {
     pub variance: f64,
 }
 
-/// Readings from which a quantile is taken rather than a mean.
+/// Fewer readings have no quantile; with this many it counts as much as the mean.
 const LEAST_QUANTILE: usize = 20;
+const QUANTILE_READINGS: f64 = 100.0;
 
 /// The sensors of a process, whatever they read. Works in units of the sill: predictions do not
 /// depend on it.
@@ -214,41 +215,59 @@ impl<P: Point> Regression<P> {
         self.sensors.sites.len() as f64 - self.sensors.frame.terms() as f64
     }
 
-    /// The sill of every band that puts nine of ten innovations inside the 90 % interval: the few
-    /// sensors beside an emitter must not decide for all. None where there is nothing to judge by.
-    pub fn sills(&self) -> Option<Vec<f64>> {
-        let n = self.sensors.sites.len();
-        let scale = n as f64 / self.freedom();
-        (self.freedom() >= 1.0).then(|| {
-            let of = |column: faer::ColRef<'_, f64>| {
-                let mut squares: Vec<f64> = column.iter().map(|e| e * e).collect();
-                if n < LEAST_QUANTILE {
-                    return scale * squares.iter().sum::<f64>() / n as f64;
-                }
-                let at = (0.9 * n as f64) as usize;
-                let (_, square, _) = squares.select_nth_unstable_by(at, f64::total_cmp);
-                scale * *square / (1.645 * 1.645)
-            };
-            self.innovations.col_iter().map(of).collect()
-        })
+    /// What every band's own readings say of its sill. Of few readings the mean square of what each
+    /// adds to the others; of many the sill that puts nine of ten left-out readings inside their 90 %
+    /// interval, because the few sensors beside an emitter must not decide for all. None where there
+    /// is nothing to judge by. With every one the mean square alone, which noise goes by.
+    pub fn sills(&self) -> Option<Vec<(f64, f64)>> {
+        let (n, freedom) = (self.sensors.sites.len(), self.freedom());
+        if freedom < 1.0 {
+            return None;
+        }
+        let share = n as f64 / (n as f64 + QUANTILE_READINGS);
+        let (weights, own) = (self.weights(), self.left_out_precision());
+        let of = |band: usize| {
+            let mean = self.innovations.col(band).squared_norm_l2() / freedom;
+            if n < LEAST_QUANTILE || mean == 0.0 {
+                return (mean, mean);
+            }
+            let mut squares: Vec<f64> =
+                (0..n).map(|i| weights[(i, band)].powi(2) / own[i]).collect();
+            let at = (0.9 * n as f64) as usize;
+            let (_, square, _) = squares.select_nth_unstable_by(at, f64::total_cmp);
+            let quantile = (*square / (1.645 * 1.645)).max(0.1 * mean);
+            (((1.0 - share) * mean.ln() + share * quantile.ln()).exp(), mean)
+        };
+        Some((0..self.beta.ncols()).map(of).collect())
     }
 
-    /// Every sensor's value as the others predict it, sensors x bands: the reading less
-    /// (Q y)_i / Q_ii, with Q = K^-1 - K^-1 F (F^T K^-1 F)^-1 F^T K^-1 (Dubrule 1983).
-    pub fn leave_one_out(&self, values: MatRef<'_, f64>) -> Mat<f64> {
+    /// One over the variance of every reading as the others predict it, in units of the sill: the
+    /// diagonal of Q = K^-1 - K^-1 F (F^T K^-1 F)^-1 F^T K^-1 (Dubrule 1983).
+    fn left_out_precision(&self) -> Vec<f64> {
         let sensors = &self.sensors;
         let mut lack = sensors.half_trend.clone();
         sensors.cholesky.other_half_solve(lack.as_mut());
         let mut lack = lack.transpose().to_owned();
         sensors.gram.half_solve(lack.as_mut());
         let diagonal = sensors.cholesky.inverse_diagonal();
-        let own: Vec<f64> = (0..diagonal.len())
-            .map(|i| (diagonal[i] - lack.col(i).squared_norm_l2()).max(1e-12 * diagonal[i]))
-            .collect();
+        let own = |i: usize| (diagonal[i] - lack.col(i).squared_norm_l2()).max(1e-12 * diagonal[i]);
+        (0..diagonal.len()).map(own).collect()
+    }
+
+    /// Every sensor's place as the others predict it, sensors x bands: the reading less
+    /// (Q y)_i / Q_ii, and the variance of the field there.
+    pub fn leave_one_out(&self, values: MatRef<'_, f64>) -> Kriged {
+        let own = self.left_out_precision();
         let weights = self.weights();
-        Mat::from_fn(values.nrows(), values.ncols(), |i, k| {
+        let mean = Mat::from_fn(values.nrows(), values.ncols(), |i, k| {
             values[(i, k)] - weights[(i, k)] / own[i]
-        })
+        });
+        let field = |(own, noise): (&f64, &f64)| match self.sensors.role {
+            NuggetRole::Noise => (1.0 / own - noise).max(0.0),
+            NuggetRole::Field => 1.0 / own,
+        };
+        let variance = own.iter().zip(&self.sensors.noise).map(field).collect();
+        Kriged { mean, variance }
     }
 
     fn mean_from(&self, cross: &Mat<f64>, basis: &Mat<f64>) -> Mat<f64> {
@@ -369,8 +388,10 @@ mod tests {
         let got = run(&all).leave_one_out(y);
         for out in 0..12 {
             let kept: Vec<usize> = all.iter().copied().filter(|i| *i != out).collect();
-            let want = run(&kept).predict(&[sites[out]]).mean[(0, 0)];
-            assert!((got[(out, 0)] - want).abs() < 1e-9, "{} {want}", got[(out, 0)]);
+            let want = run(&kept).predict(&[sites[out]]);
+            let (mean, variance) = (got.mean[(out, 0)], got.variance[out]);
+            assert!((mean - want.mean[(0, 0)]).abs() < 1e-9, "{mean} {}", want.mean[(0, 0)]);
+            assert!((variance - want.variance[0]).abs() < 1e-9, "{variance}");
         }
     }
 

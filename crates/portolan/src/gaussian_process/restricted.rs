@@ -1,11 +1,15 @@
-//! Decorrelation, sill and nugget by restricted maximum likelihood, pooled over bands.
+//! Decorrelation, sill and nugget by restricted likelihood, pooled over bands.
 //!
 //! The bands share one correlation and one ratio of nugget to sill; each has its own level. Where
-//! sill and nugget are both free the sill has a closed form and is profiled out (Cressie 1993,
-//! section 2.6.1), which leaves a search over decorrelation and ratio.
+//! sill and nugget are both free the sill is integrated out under an inverse gamma prior (Cressie
+//! 1993, section 2.6.1; Gelman et al., Bayesian Data Analysis, section 14.2), which leaves
+//! decorrelation and ratio. Noise has a weak prior: receivers err by a few dB, and readings far
+//! apart cannot tell noise from a field that changes within their distance. Where readings are few,
+//! the posterior is averaged over instead of taking its mode.
 
 use faer::Mat;
 
+use super::lattice::posterior_points;
 use super::nelder_mead::{minimise, polish};
 use super::{Correlation, Covariance, Family, Neighbours, Trend, TrendFrame, clustered};
 use crate::error::EstimateError;
@@ -34,6 +38,57 @@ pub(crate) struct Sample<P = Site> {
     pub share: Vec<f64>,
     /// Stated noise variance of each sensor, beside the nugget.
     pub stated: Vec<f64>,
+    /// How far repeated readings of one place scatter.
+    pub scatter: Scatter,
+}
+
+/// Scatter of repeated readings about the mean of their place: with that mean, all that they say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Scatter {
+    /// Sum of squares of every band; empty where nothing was repeated.
+    pub squares: Vec<f64>,
+    /// Repeated readings less places that have them, of each band.
+    pub freedom: f64,
+    /// Mean stated variance of these readings.
+    pub stated: f64,
+}
+
+impl Scatter {
+    /// Log density of the scatter of one band under a noise variance, up to a constant.
+    pub fn log_density(&self, nugget: f64) -> f64 {
+        let variance = nugget + self.stated;
+        let squares: f64 = self.squares.iter().sum();
+        match self.freedom > 0.0 {
+            true => -0.5 * (squares / variance + self.freedom * variance.ln()),
+            false => 0.0,
+        }
+    }
+
+    /// Whether it is one of so many bands.
+    pub fn fits(&self, bands: usize) -> bool {
+        let none = self.freedom == 0.0 && self.squares.is_empty();
+        let sound = self.freedom > 0.0 && self.stated >= 0.0 && self.squares.len() == bands;
+        none || (sound && self.squares.iter().all(|s| *s >= 0.0))
+    }
+}
+
+/// What is assumed before any reading.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Prior {
+    /// The variance of readings.
+    pub variance: f64,
+    /// Mean and standard deviation of the logarithm of the noise's standard deviation, where noise
+    /// is known in this unit.
+    pub noise: Option<(f64, f64)>,
+}
+
+/// A covariance that readings leave possible.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WeightedCovariance {
+    /// Its posterior weight; those of all sum to 1.
+    pub weight: f64,
+    /// The covariance.
+    pub covariance: Covariance,
 }
 
 /// The most sensors whose likelihood is evaluated; of more, clusters of neighbours.
@@ -41,41 +96,49 @@ pub(crate) const MOST_SENSORS: usize = 640;
 /// Sensors in the coarse search that finds the start.
 const COARSE_SENSORS: usize = 128;
 const RATIO_BOUNDS: (f64, f64) = (1e-6, 1e2);
-/// Before any reading the decorrelation distance is about the extent of the survey, within a factor
-/// of e to this.
-const SPREAD_REACH: f64 = 5.0;
-/// What is usual counts for the sill as much as this many readings.
-const USUAL_READINGS: f64 = 2.0;
+/// Prior of the logarithm of the decorrelation distance over the extent of the survey.
+const REACH_PRIOR: (f64, f64) = (-1.2, 1.5);
+/// The prior variance counts for the sill as much as this many readings.
+const PRIOR_READINGS: f64 = 2.0;
+/// Readings above which the likeliest covariance stands for all: averaging changes little then.
+const AVERAGED: usize = 1500;
+/// The most covariances that are averaged, and the most for each sensor of the largest band: each
+/// has a matrix of its own.
+const MOST_AVERAGED: usize = 20;
+const FEWEST_AVERAGED: usize = 5;
+const AVERAGED_SENSORS: usize = 3600;
 
-/// Fits what is not fixed to all samples together. `usual` is the sill to expect before any reading:
-/// it counts where readings are few.
+/// Fits what is not fixed to all samples together: the likeliest covariance first, then others that
+/// the readings leave possible, where readings are few.
 pub(crate) fn fit<P: Point>(
     samples: &[Sample<P>],
     family: Family,
     trend: Trend,
     fixed: Fixed,
-    usual: f64,
+    prior: Prior,
     progress: &Progress<'_>,
-) -> Result<Covariance, EstimateError> {
+) -> Result<Vec<WeightedCovariance>, EstimateError> {
+    let only = |covariance| vec![WeightedCovariance { weight: 1.0, covariance }];
     if samples.is_empty() {
         // No band has two readings: any law will do, the map is flat in every band.
         let decorrelation_m = fixed.decorrelation_m.unwrap_or(1.0);
-        let (sill, nugget) = (fixed.sill.unwrap_or(usual), fixed.nugget.unwrap_or(0.0));
-        return Ok(Covariance { family, decorrelation_m, sill, nugget });
+        let (sill, nugget) =
+            (fixed.sill.unwrap_or(prior.variance), fixed.nugget.unwrap_or(prior.nugget()));
+        return Ok(only(Covariance { family, decorrelation_m, sill, nugget }));
     }
     let extent = samples.iter().map(|s| extent_m(&s.sites)).fold(0.0, f64::max);
     let least =
         samples.iter().map(|s| Neighbours::new(&s.sites).closest()).fold(f64::INFINITY, f64::min);
-    let reach = ((0.5 * least).min(extent), 20.0 * extent);
+    let reach = ((0.5 * least).clamp(1e-4 * extent, extent), 20.0 * extent);
     let spread = pooled_variance(samples);
     let stated = samples.iter().any(|s| s.stated.iter().any(|v| *v > 0.0));
-    let search = Search { family, trend, fixed, usual, spread, extent, reach, stated };
+    let search = Search { family, trend, fixed, prior, spread, extent, reach, stated };
     let coarse: Vec<Sample<P>> = samples.iter().map(|s| s.thinned_to(COARSE_SENSORS)).collect();
     let fine: Vec<Sample<P>> = samples.iter().map(|s| s.thinned_to(MOST_SENSORS)).collect();
 
     let start = search.coarse_start(&coarse, progress)?;
     if start.is_empty() {
-        return Ok(search.covariance(&[], &fine));
+        return Ok(only(search.covariance(&[], &fine)));
     }
     let bounds = search.bounds();
     let objective = |x: &[f64]| {
@@ -89,14 +152,41 @@ pub(crate) fn fit<P: Point>(
         ));
     }
     let best = polish(objective, best, &bounds)?;
-    Ok(search.covariance(&best, &fine))
+    let entries: usize = fine.iter().map(|s| s.values.nrows() * s.values.ncols()).sum();
+    if entries > AVERAGED {
+        return Ok(only(search.covariance(&best, &fine)));
+    }
+    let sensors = fine.iter().map(|s| s.sites.len()).max().unwrap_or(1);
+    let most = (AVERAGED_SENSORS / sensors).clamp(FEWEST_AVERAGED, MOST_AVERAGED);
+    // The objective is twice a negative logarithm.
+    let half = |x: &[f64]| objective(x).map(|value| 0.5 * value);
+    let found = posterior_points(half, &best, &bounds, most)?;
+    Ok(found
+        .into_iter()
+        .map(|(weight, x)| WeightedCovariance { weight, covariance: search.covariance(&x, &fine) })
+        .collect())
+}
+
+impl Prior {
+    /// The nugget before any reading.
+    fn nugget(&self) -> f64 {
+        self.noise.map_or(0.0, |(mean, _)| (2.0 * mean).exp())
+    }
+
+    /// Twice the negative logarithm of the density of a nugget, up to a constant.
+    fn penalty(&self, nugget: f64) -> f64 {
+        self.noise.map_or(0.0, |(mean, deviation)| {
+            let off = (0.5 * nugget.max(f64::MIN_POSITIVE).ln() - mean) / deviation;
+            off * off
+        })
+    }
 }
 
 struct Search {
     family: Family,
     trend: Trend,
     fixed: Fixed,
-    usual: f64,
+    prior: Prior,
     /// Pooled variance of the readings: the scale of sill and nugget.
     spread: f64,
     /// The diagonal of the survey.
@@ -206,12 +296,28 @@ impl Search {
             freedom += terms.freedom * sample.values.ncols() as f64;
             log_det += terms.log_det * sample.values.ncols() as f64;
         }
-        let prior = ((decorrelation / self.extent).ln() / SPREAD_REACH).powi(2);
-        if profiled {
-            freedom * (quadratic / freedom).max(1e-300).ln() + log_det + prior
+        let (reach, width) = REACH_PRIOR;
+        let off = ((decorrelation / self.extent).ln() - reach) / width;
+        let mut value = log_det + off * off;
+        let nugget = if profiled {
+            let usual = self.usual_sill(ratio);
+            let total = quadratic + PRIOR_READINGS * usual;
+            let freedom = freedom + PRIOR_READINGS;
+            value += freedom * total.max(1e-300).ln() - PRIOR_READINGS * usual.ln();
+            ratio * total / freedom
         } else {
-            freedom * first.ln() + quadratic / first + log_det + prior
+            value += freedom * first.ln() + quadratic / first;
+            second
+        };
+        if self.fixed.nugget.is_none() {
+            value += self.prior.penalty(nugget);
         }
+        value
+    }
+
+    /// The sill before any reading: the prior variance is that of readings, nugget included.
+    fn usual_sill(&self, ratio: f64) -> f64 {
+        (self.prior.variance / (1.0 + ratio)).max(f64::MIN_POSITIVE)
     }
 
     fn covariance<P: Point>(&self, x: &[f64], samples: &[Sample<P>]) -> Covariance {
@@ -224,9 +330,8 @@ impl Search {
                 freedom += t.freedom * t.quadratic.len() as f64;
                 quadratic += t.quadratic.iter().sum::<f64>();
             }
-            // What is usual is the variance of readings, nugget included.
-            let usual = USUAL_READINGS * self.usual / (1.0 + first);
-            let sill = ((quadratic + usual) / (freedom + USUAL_READINGS)).max(1e-300);
+            let usual = PRIOR_READINGS * self.usual_sill(first);
+            let sill = ((quadratic + usual) / (freedom + PRIOR_READINGS)).max(1e-300);
             (sill, first * sill)
         } else {
             (first, second)
@@ -239,7 +344,7 @@ impl Search {
 pub(crate) struct Terms {
     /// Per band: (Y - F beta)^T K^-1 (Y - F beta) in units of the sill.
     pub quadratic: Vec<f64>,
-    /// Sensors minus trend terms.
+    /// Readings minus trend terms.
     pub freedom: f64,
     /// ln det K + ln det F^T K^-1 F in units of the sill.
     pub log_det: f64,
@@ -260,6 +365,8 @@ impl<P: Point> Sample<P> {
             values: Mat::from_fn(kept.len(), self.values.ncols(), |i, k| self.values[(kept[i], k)]),
             share: kept.iter().map(|&i| self.share[i]).collect(),
             stated: kept.iter().map(|&i| self.stated[i]).collect(),
+            // What scatters at a place says the same of the noise wherever that is.
+            scatter: self.scatter.clone(),
         }
     }
 
@@ -291,13 +398,18 @@ impl<P: Point> Sample<P> {
         gram.half_solve(beta.as_mut());
         gram.other_half_solve(beta.as_mut());
         add_product(half_values.as_mut(), half_trend.as_ref(), beta.as_ref(), -1.0);
-        let quadratic =
+        let mut quadratic: Vec<f64> =
             (0..half_values.ncols()).map(|k| half_values.col(k).squared_norm_l2()).collect();
-        Some(Terms {
-            quadratic,
-            freedom: (self.sites.len() - frame.terms()) as f64,
-            log_det: cholesky.log_det() + gram.log_det(),
-        })
+        let mut freedom = (self.sites.len() - frame.terms()) as f64;
+        let mut log_det = cholesky.log_det() + gram.log_det();
+        let repeated = ratio + self.scatter.stated / unit;
+        if self.scatter.freedom > 0.0 && repeated > 0.0 {
+            let both = quadratic.iter_mut().zip(&self.scatter.squares);
+            both.for_each(|(q, squares)| *q += squares / repeated);
+            freedom += self.scatter.freedom;
+            log_det += self.scatter.freedom * repeated.ln();
+        }
+        Some(Terms { quadratic, freedom, log_det })
     }
 }
 
@@ -333,12 +445,13 @@ mod tests {
         });
         let (share, stated) = (vec![1.0; cells.len()], vec![0.0; cells.len()]);
         let sites = cells.into_iter().map(|c| grid.site(c)).collect();
-        vec![Sample { sites, values, share, stated }]
+        vec![Sample { sites, values, share, stated, scatter: Scatter::default() }]
     }
 
     fn run(samples: &[Sample], fixed: Fixed) -> Covariance {
         let (family, trend) = (Family::Exponential, Trend::Constant);
-        fit(samples, family, trend, fixed, 4.0, &Progress::silent()).unwrap()
+        let prior = Prior { variance: 4.0, noise: None };
+        fit(samples, family, trend, fixed, prior, &Progress::silent()).unwrap()[0].covariance
     }
 
     #[test]

@@ -71,19 +71,36 @@ pub(crate) trait Predictor: Send + Sync {
         None
     }
 
-    /// Power at every sensor as the others predict it (sensors of the readings x bands; NaN where
-    /// a sensor has no reading), where that is to be had without fitting again.
-    fn leave_one_out(&self, _sensors: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
+    /// Readings of every sensor as those at other places predict them (sensors of the readings x
+    /// bands; NaN where a sensor has no reading), where that is to be had without fitting again.
+    fn leave_one_out(&self, _sensors: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
         Ok(None)
     }
 
-    /// Power at some sensors (those x bands) as the others predict it with the law of all, where that
-    /// is to be had without fitting again.
-    fn predict_without(&self, _left_out: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
+    /// Readings of some sensors (those x bands) as the others predict them with the law of all, where
+    /// that is to be had without fitting again.
+    fn predict_without(&self, _left_out: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
         Ok(None)
     }
 
     fn save(&self, archive: &mut Archive);
+}
+
+/// Readings as the other sensors predict them.
+pub(crate) struct LeftOut {
+    pub power: Array2<f64>,
+    /// Standard deviation of a reading in dB, where it is known.
+    pub reading_spread_db: Option<Array2<f64>>,
+}
+
+impl LeftOut {
+    /// From the spread of the field, and the noise of every band.
+    pub fn with_noise(power: Array2<f64>, mut spread_db: Array2<f64>, noise_db: &[f64]) -> Self {
+        for (mut column, noise) in spread_db.columns_mut().into_iter().zip(noise_db) {
+            column.mapv_inplace(|s| s.hypot(*noise));
+        }
+        Self { power, reading_spread_db: Some(spread_db) }
+    }
 }
 
 /// SLFs and PSDs on a grid, and the spread of their product.
@@ -413,6 +430,11 @@ impl Model {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn leave_one_out(&self) -> Result<Option<Array2<f64>>, EstimateError> {
+        Ok(self.left_out()?.map(|left| left.power))
+    }
+
+    /// The same with the spread of readings, where the method knows it.
+    pub(crate) fn left_out(&self) -> Result<Option<LeftOut>, EstimateError> {
         self.predictor.leave_one_out(&self.sites)
     }
 
@@ -421,12 +443,12 @@ impl Model {
         self.predictor
     }
 
-    /// Power at places as the sensors elsewhere than `left_out` predict it with the law of all, where
-    /// that is to be had without fitting again.
+    /// Readings at places as the sensors elsewhere than `left_out` predict them with the law of all,
+    /// where that is to be had without fitting again.
     pub(crate) fn predict_without(
         &self,
         left_out: &[Site],
-    ) -> Result<Option<Array2<f64>>, EstimateError> {
+    ) -> Result<Option<LeftOut>, EstimateError> {
         self.predictor.predict_without(left_out)
     }
 

@@ -1,21 +1,26 @@
-//! How much each method counts in a combination: weights of the least squared error at sensors left
-//! out one by one and box by box.
+//! How much each method counts in a combination: the weights under which readings of sensors left out
+//! one by one and box by box are the likeliest, spread included (stacking; Yao, Vehtari, Simpson and
+//! Gelman 2018). A combination is judged as it is used: by its mean and the spread of that.
 
-use faer::Mat;
+use ndarray::Array2;
 
 use super::Member;
 use crate::error::EstimateError;
 use crate::estimate::folds::{Split, folds};
 use crate::estimate::held_out::Judge;
-use crate::linalg::solve_general;
 use crate::link::DB_PER_LN;
+use crate::model::LeftOut;
 use crate::readings::Readings;
 
 /// Parts that boxes of sensors are left out in.
 const BOX_PARTS: usize = 5;
-/// How far weights are drawn to the members' shares, in units of the least squared error over the number of
-/// readings: the fewer there are, the more of a difference is luck.
+/// The members' shares count for as many readings: the fewer there are, the more of a difference is
+/// luck.
 const CAUTION: f64 = 100.0;
+/// Weight that is moved from one member to another at first and at last.
+const MOVES: (f64, f64) = (0.2, 0.002);
+/// The least standard deviation of a reading that is believed, in ln power: .05 dB.
+const LEAST_SPREAD: f64 = 0.05 / DB_PER_LN;
 
 /// Every member's weight, and its rmse in dB at sensors left out one by one and box by box.
 pub(super) type Weighed = Vec<(f64, [f64; 2])>;
@@ -32,116 +37,131 @@ pub(super) fn weighed(
         .into_iter()
         .filter(|f| f.len() < sites.len())
         .collect();
-    // Errors in ln power of every member, one by one and box by box.
-    let mut errors: [Vec<Vec<Option<f64>>>; 2] = [Vec::new(), Vec::new()];
+    // What every member says of each left-out reading, one by one and box by box.
+    let mut said: [Vec<Vec<Option<Said>>>; 2] = [Vec::new(), Vec::new()];
     for Member { model, .. } in members {
-        let Some(one) = model.leave_one_out()? else { return Ok(None) };
-        errors[0].push(judge.errors(&all, &one));
+        let Some(one) = model.left_out()? else { return Ok(None) };
+        let Some(one) = judged(&judge, &all, &one) else { return Ok(None) };
+        said[0].push(one);
         let mut own = Vec::new();
         for held in &boxes {
             let left_out: Vec<_> = held.iter().map(|&s| sites[s]).collect();
-            let Some(power) = model.predict_without(&left_out)? else { return Ok(None) };
-            own.extend(judge.errors(held, &power));
+            let Some(left) = model.predict_without(&left_out)? else { return Ok(None) };
+            let Some(left) = judged(&judge, held, &left) else { return Ok(None) };
+            own.extend(left);
         }
-        errors[1].push(own);
+        said[1].push(own);
     }
-    let count = members.len();
-    let mut total = vec![vec![0.0; count]; count];
-    let mut each = vec![[f64::INFINITY; 2]; count];
-    for (kind, errors) in errors.iter().enumerate() {
-        let gram = gram(errors);
-        let least = (0..count).map(|m| gram[m][m]).fold(f64::INFINITY, f64::min);
-        if !(least.is_finite() && least > 0.0) {
-            continue;
-        }
-        for i in 0..count {
-            each[i][kind] = DB_PER_LN * gram[i][i].sqrt();
-            for j in 0..count {
-                total[i][j] += gram[i][j] / least;
-            }
-        }
-    }
+    let said = said.map(|said| common(&said));
     let read = readings.power().iter().filter(|p| !p.is_nan()).count().max(1);
-    let caution = CAUTION / read as f64;
-    (0..count).for_each(|i| total[i][i] += caution);
-    let shares: f64 = members.iter().map(|m| m.share).sum();
-    let pull: Vec<f64> = members.iter().map(|m| caution * m.share / shares).collect();
-    let weights = best_weights(&total, &pull);
-    Ok(Some(weights.into_iter().zip(each).collect()))
+    let total: f64 = members.iter().map(|m| m.share).sum();
+    let shares: Vec<f64> = members.iter().map(|m| m.share / total).collect();
+    let weights = likeliest(&said, &shares, CAUTION / read as f64);
+    let rmse = |kind: usize, m: usize| {
+        let squares: f64 = said[kind].iter().map(|entry| entry[m].error.powi(2)).sum();
+        match said[kind].len() {
+            0 => f64::INFINITY,
+            count => DB_PER_LN * (squares / count as f64).sqrt(),
+        }
+    };
+    let each = weights.into_iter().enumerate();
+    Ok(Some(each.map(|(m, weight)| (weight, [rmse(0, m), rmse(1, m)])).collect()))
 }
 
-/// Mean products of the members' errors, over the entries that all of them have.
-fn gram(errors: &[Vec<Option<f64>>]) -> Vec<Vec<f64>> {
-    let count = errors.len();
-    let mut sums = vec![vec![0.0; count]; count];
-    let mut entries = 0.0;
-    for entry in 0..errors[0].len() {
-        let Some(own) = errors.iter().map(|e| e[entry]).collect::<Option<Vec<f64>>>() else {
-            continue;
-        };
-        entries += 1.0;
-        for i in 0..count {
-            for j in 0..count {
-                sums[i][j] += own[i] * own[j];
+/// What a member says of a reading: how far it is off, and how far it says that it may be.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    error: f64,
+    spread: f64,
+}
+
+/// Entry by entry; None where the member has no spread.
+fn judged(judge: &Judge<'_>, sensors: &[usize], left: &LeftOut) -> Option<Vec<Option<Said>>> {
+    let spread: &Array2<f64> = left.reading_spread_db.as_ref()?;
+    let errors = judge.errors(sensors, &left.power);
+    let both = errors.into_iter().zip(spread);
+    let said = both.map(|(error, spread)| {
+        Some(Said { error: error?, spread: (spread / DB_PER_LN).max(LEAST_SPREAD) })
+    });
+    Some(said.collect())
+}
+
+/// The entries of which every member says something, members side by side.
+fn common(said: &[Vec<Option<Said>>]) -> Vec<Vec<Said>> {
+    let entries = said.first().map_or(0, Vec::len);
+    (0..entries).filter_map(|e| said.iter().map(|own| own[e]).collect()).collect()
+}
+
+/// The weights (of sum 1) with the greatest mean log density, the means of all kinds added up; the
+/// shares count as `caution` of a mean. Weight moves from one member to another as long as that helps.
+fn likeliest(kinds: &[Vec<Vec<Said>>], shares: &[f64], caution: f64) -> Vec<f64> {
+    let mut weights = shares.to_vec();
+    let mut best = improbability(kinds, &weights, shares, caution);
+    let mut step = MOVES.0;
+    while step >= MOVES.1 {
+        let mut moved = false;
+        for (from, to) in (0..shares.len()).flat_map(|i| (0..shares.len()).map(move |j| (i, j))) {
+            let least = step.min(weights[from]);
+            if from == to || least <= 0.0 {
+                continue;
+            }
+            let mut next = weights.clone();
+            (next[from], next[to]) = (weights[from] - least, weights[to] + least);
+            let value = improbability(kinds, &next, shares, caution);
+            if value < best {
+                (best, weights, moved) = (value, next, true);
             }
         }
+        if !moved {
+            step *= 0.5;
+        }
     }
-    sums.iter_mut().flatten().for_each(|s| *s /= entries);
-    sums
+    weights
 }
 
-/// Weights of sum 1, none negative, with the least w^T A w - 2 w^T b: over every set of members the
-/// free minimum, where it is positive.
-fn best_weights(matrix: &[Vec<f64>], pull: &[f64]) -> Vec<f64> {
-    let count = matrix.len();
-    let mut best = (f64::INFINITY, vec![1.0 / count as f64; count]);
-    for set in 1usize..1 << count {
-        let own: Vec<usize> = (0..count).filter(|m| set >> m & 1 == 1).collect();
-        let part = Mat::from_fn(own.len(), own.len(), |i, j| matrix[own[i]][own[j]]);
-        let right = Mat::from_fn(own.len(), 2, |i, j| if j == 0 { 1.0 } else { pull[own[i]] });
-        let Some(free) = solve_general(part.as_ref(), right.as_ref()) else { continue };
-        let sum = |j: usize| (0..own.len()).map(|i| free[(i, j)]).sum::<f64>();
-        let level = (1.0 - sum(1)) / sum(0);
-        let mut weights = vec![0.0; count];
-        for (i, &m) in own.iter().enumerate() {
-            weights[m] = level * free[(i, 0)] + free[(i, 1)];
-        }
-        if weights.iter().any(|w| !w.is_finite() || *w < 0.0) {
-            continue;
-        }
-        let value: f64 = (0..count)
-            .map(|i| {
-                let row: f64 = matrix[i].iter().zip(&weights).map(|(a, w)| a * w).sum();
-                weights[i] * (row - 2.0 * pull[i])
-            })
-            .sum();
-        if value < best.0 {
-            best = (value, weights);
-        }
-    }
-    best.1
+/// The negative log density of the readings under a combination, and of its weights.
+fn improbability(kinds: &[Vec<Vec<Said>>], weights: &[f64], shares: &[f64], caution: f64) -> f64 {
+    let prior: f64 = shares.iter().zip(weights).map(|(s, w)| s * w.max(1e-9).ln()).sum();
+    let kinds = kinds.iter().filter(|entries| !entries.is_empty());
+    let each = kinds.map(|entries| {
+        let one = |entry: &Vec<Said>| {
+            let both = || weights.iter().zip(entry);
+            let error: f64 = both().map(|(w, said)| w * said.error).sum();
+            let square = |said: &Said| said.spread.powi(2) + (said.error - error).powi(2);
+            let variance: f64 = both().map(|(w, said)| w * square(said)).sum();
+            0.5 * (error * error / variance + variance.ln())
+        };
+        entries.iter().map(one).sum::<f64>() / entries.len() as f64
+    });
+    each.sum::<f64>() - caution * prior
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn weights_are_those_of_the_least_error() {
-        // Independent errors: by their precision. One that only repeats a better one: nothing.
-        let none = [0.0; 2];
-        let apart = best_weights(&[vec![1.0, 0.0], vec![0.0, 4.0]], &none);
-        assert!((apart[0] - 0.8).abs() < 1e-12 && (apart[1] - 0.2).abs() < 1e-12, "{apart:?}");
-        let same = best_weights(&[vec![1.0, 1.5], vec![1.5, 4.0]], &none);
-        assert_eq!(same, [1.0, 0.0]);
-        // Errors that say little leave the shares as they were.
-        let cautious = best_weights(&[vec![1e6 + 1.0, 0.0], vec![0.0, 1e6 + 4.0]], &[2e5, 8e5]);
-        assert!((cautious[0] - 0.2).abs() < 1e-5, "{cautious:?}");
+    fn said(errors: &[f64], spread: f64) -> Vec<Option<Said>> {
+        errors.iter().map(|error| Some(Said { error: *error, spread })).collect()
     }
 
     #[test]
-    fn errors_count_where_every_member_has_one() {
-        let errors = [vec![Some(1.0), None, Some(3.0)], vec![Some(2.0), Some(9.0), Some(-1.0)]];
-        assert_eq!(gram(&errors), [[5.0, -0.5], [-0.5, 2.5]]);
+    fn the_likelier_member_counts_more_spread_included() {
+        // Errors of standard deviation 1: who says 1 is believed, who says .2 or 5 is not.
+        let errors: Vec<f64> = (0..200).map(|i| 1.73 * (f64::from(i) / 100.0 - 1.0)).collect();
+        let far: Vec<f64> = errors.iter().map(|e| 3.0 * e).collect();
+        let kinds = [common(&[said(&errors, 1.0), said(&far, 3.0), said(&errors, 5.0)]), vec![]];
+        let shares = [1.0 / 3.0; 3];
+        let weights = likeliest(&kinds, &shares, 0.0);
+        assert!(weights[0] > 0.98, "{weights:?}");
+        let cautious = likeliest(&kinds, &shares, 1e6);
+        assert!(cautious.iter().all(|w| (w - 1.0 / 3.0).abs() < 1e-4), "{cautious:?}");
+        assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn entries_count_where_every_member_has_one() {
+        let mut first = said(&[1.0, 2.0, 3.0], 1.0);
+        first[1] = None;
+        assert_eq!(common(&[first, said(&[2.0, 9.0, -1.0], 1.0)]).len(), 2);
     }
 }

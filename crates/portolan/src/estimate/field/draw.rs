@@ -117,12 +117,12 @@ impl EmitterKriging {
 
     /// Log SLFs at the sensors (emitters x sensors) as the other sensors' pseudo-data predict them;
     /// None where places look at the nearest sensors only.
-    pub fn leave_one_out(&self) -> Result<Option<Array2<f64>>, EstimateError> {
+    pub fn leave_one_out(&self) -> Result<Option<Fields>, EstimateError> {
         if self.neighbours.is_some() {
             return Ok(None);
         }
         let sensors = &self.sensors;
-        let columns: Vec<Vec<f64>> = self
+        let columns: Vec<Vec<(f64, f64)>> = self
             .emitters
             .par_iter()
             .zip(&self.whole)
@@ -134,7 +134,10 @@ impl EmitterKriging {
             })
             .collect::<Result<_, EstimateError>>()?;
         let shape = (columns.len(), sensors.len());
-        Ok(Some(Array2::from_shape_fn(shape, |(r, n)| columns[r][n])))
+        Ok(Some(Fields {
+            mean: Array2::from_shape_fn(shape, |(r, n)| columns[r][n].0),
+            variance: Array2::from_shape_fn(shape, |(r, n)| columns[r][n].1),
+        }))
     }
 
     pub fn fields(&self, at: &[Site], progress: &Progress<'_>) -> Result<Fields, EstimateError> {
@@ -171,16 +174,16 @@ impl EmitterKriging {
 impl EmitterField {
     /// What the others say at every sensor, with the place, the level and the exponent that they
     /// alone speak for: under one place in closed form (Rasmussen and Williams 2006, equations 5.10
-    /// to 5.12), places weighed without what the sensor itself said of them. `whole` is what `weigh`
-    /// gave, `diagonal` that of K^-1.
-    fn left_out(&self, whole: &Mat<f64>, diagonal: &[f64]) -> Vec<f64> {
+    /// to 5.12), places weighed without what the sensor itself said of them; and the variance of the
+    /// field. `whole` is what `weigh` gave, `diagonal` that of K^-1.
+    fn left_out(&self, whole: &Mat<f64>, diagonal: &[f64]) -> Vec<(f64, f64)> {
         let places = || self.weights.iter().zip(&self.trends).enumerate();
         let level: f64 = places().map(|(_, (w, t))| w * t.level).sum();
         let left_out = |i: usize| {
             let slopes = places().map(|(k, (w, t))| w * t.exponent * whole[(i, 2 + k)]);
             let one = whole[(i, 1)];
             let values = whole[(i, 0)] + level * one - slopes.sum::<f64>();
-            let (logs, errors): (Vec<f64>, Vec<f64>) = places()
+            let (logs, errors): (Vec<f64>, Vec<(f64, f64)>) = places()
                 .map(|(k, (weight, t))| {
                     let loss = whole[(i, 2 + k)];
                     let [a, b, c] = t.covariance;
@@ -188,11 +191,16 @@ impl EmitterField {
                     let precision = (diagonal[i] - moved).max(1e-12 * diagonal[i]);
                     let error = (values - t.level * one + t.exponent * loss) / precision;
                     let log = weight.ln() + 0.5 * (error * error * precision - precision.ln());
-                    (log, error)
+                    (log, (error, 1.0 / precision))
                 })
                 .unzip();
             let (weights, _) = normalised(logs);
-            self.values[i] - weights.iter().zip(&errors).map(|(w, e)| w * e).sum::<f64>()
+            let mean = |of: &dyn Fn(&(f64, f64)) -> f64| -> f64 {
+                weights.iter().zip(&errors).map(|(w, e)| w * of(e)).sum()
+            };
+            let error = mean(&|(error, _)| *error);
+            let variance = mean(&|(other, own)| own + (other - error).powi(2));
+            (self.values[i] - error, (variance - self.noise[i]).max(0.0))
         };
         (0..self.values.len()).map(left_out).collect()
     }

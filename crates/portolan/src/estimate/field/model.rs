@@ -8,7 +8,7 @@ use crate::error::EstimateError;
 use crate::grid::Grid;
 use crate::link::DB_PER_LN;
 use crate::map::Factors;
-use crate::model::{Archive, FactoredDrawing, Prediction, Predictor, damaged};
+use crate::model::{Archive, FactoredDrawing, LeftOut, Prediction, Predictor, damaged};
 use crate::progress::Progress;
 use crate::site::Site;
 
@@ -208,12 +208,16 @@ impl Predictor for EmitterFields {
         Some(self.noise_db.clone())
     }
 
-    fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
-        let Some(logs) = self.kriging.leave_one_out()? else { return Ok(None) };
+    fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
+        let Some(fields) = self.kriging.leave_one_out()? else { return Ok(None) };
         if sensors.len() != self.kriging.sensors.len() {
             return Ok(None);
         }
-        Ok(Some(logs.mapv(f64::exp).t().dot(&self.psd)))
+        let slf = Self::slf(&fields)?;
+        let shape = (sensors.len(), self.psd.ncols());
+        let entries = Array2::from_shape_fn(shape, |(n, k)| self.entry(&slf, &fields, n, k));
+        let (power, spread) = (entries.map(|e| e.0), entries.map(|e| e.1));
+        Ok(Some(LeftOut::with_noise(power, spread, &self.noise_db)))
     }
 
     fn save(&self, archive: &mut Archive) {

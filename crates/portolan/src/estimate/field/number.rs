@@ -70,6 +70,25 @@ pub(in crate::estimate) enum Structure {
     Bands,
 }
 
+fn levels(readings: &Readings) -> bool {
+    matches!(readings.values(), Values::Levels { .. })
+}
+
+/// One band is explained by any field, its noise included, and so are some bands by as many emitters:
+/// what is to be said about it where that is so.
+fn too_few_bands(readings: &Readings, context: &Context<'_>) -> Option<Option<String>> {
+    let asked = match context.emitters {
+        Emitters::Count(asked) => asked,
+        Emitters::Auto => 1,
+    };
+    if asked < readings.bands() || context.start.is_some() || levels(readings) {
+        return None;
+    }
+    let note =
+        format!("{asked} emitters in {} band(s): every band was fitted alone", readings.bands());
+    Some((asked > 1).then_some(note))
+}
+
 impl Field {
     /// The number of emitters asked for or found, or none at all; and what is to be said about it.
     pub(in crate::estimate) fn structure(
@@ -85,13 +104,19 @@ impl Field {
         if !context.transmitters.is_empty() {
             return Ok((Structure::Bands, None));
         }
+        if let Some(note) = too_few_bands(readings, context) {
+            return Ok((Structure::Bands, note));
+        }
         if !told(readings, context)
-            && readings.bands() > 1
             && let Some(note) = self.share_nothing(readings, context, progress)?
         {
             return Ok((Structure::Bands, Some(note)));
         }
         let emitters = self.number(readings, context, progress)?;
+        if emitters >= readings.bands() && context.start.is_none() && !levels(readings) {
+            let note = "every band was fitted alone: too few bands to tell emitters apart";
+            return Ok((Structure::Bands, Some(note.into())));
+        }
         let factored = Structure::Emitters(emitters);
         let sure = || match readings.values() {
             Values::Power(power) => count_exact(power).is_some(),

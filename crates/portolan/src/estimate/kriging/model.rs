@@ -1,8 +1,8 @@
-//! A kriged survey: readings and a covariance, predicted from all sensors or from the nearest.
+//! A kriged survey: readings and the covariances that they leave possible, predicted from all sensors
+//! or from the nearest.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use ndarray::Array2;
 use rayon::prelude::*;
@@ -10,27 +10,21 @@ use rayon::prelude::*;
 use super::super::bands::{BandData, Group};
 use super::super::interpolated::COARSE;
 use super::super::thin_plate::MOST_TOGETHER;
+use super::scales::{Own, band_noise, band_sills};
 use crate::error::EstimateError;
 use crate::gaussian_process::{
     Covariance, Family, Hearing, Kriged, Level, MOST_SENSORS, Neighbourhood, Neighbours,
-    NuggetRole, Regression, Sample, Sensors, Square, Trend, clustered,
+    NuggetRole, Regression, Sample, Sensors, Trend, WeightedCovariance, clustered,
 };
 use crate::link::DB_PER_LN;
-use crate::model::{Archive, Prediction, Predictor, damaged};
+use crate::model::{Archive, LeftOut, Prediction, Predictor, damaged};
 use crate::progress::Progress;
 use crate::site::Site;
 
 /// Nearest sensors that a place looks at, where there are too many to look at all.
 const NEIGHBOURS: usize = 128;
-/// Nearest sensors that the sills at the corner of a square are judged by, and the side of the square
-/// over their reach where all sensors are looked at.
-const LOCAL: (usize, f64) = (64, 0.6);
 /// Entries of the matrices that bands with gaps of their own may keep together, 256 MB.
 const MOST_ENTRIES: usize = 1 << 25;
-/// Sills of corners that a group keeps, 16 MB.
-const MOST_SILLS: usize = 1 << 21;
-/// Sensors that the whole survey's sill counts for beside those of a neighbourhood.
-const SHRINKAGE: f64 = 16.0;
 /// A band of fewer sensors than this draws the levels of all bands together, of so many bands at
 /// least; rounds in which their mean and variance are found.
 const FEW: usize = 60;
@@ -78,27 +72,19 @@ pub(in crate::estimate) fn together(groups: impl Iterator<Item = usize>) -> usiz
     MOST_TOGETHER
 }
 
-/// The sill of every band: what its own readings say, with so much freedom, and the pooled one
-/// counted as a reading. A single reading says nothing about how much a band varies: the other
-/// bands do.
-pub(in crate::estimate) fn band_sills(
-    found: Option<(Vec<f64>, f64)>,
-    pooled: f64,
-    bands: usize,
-) -> Vec<f64> {
-    match found {
-        None => vec![pooled; bands],
-        Some((sills, freedom)) => {
-            sills.iter().map(|own| (freedom * own + pooled) / (freedom + 1.0)).collect()
-        }
-    }
-}
-
 /// A fitted survey.
 pub(in crate::estimate) struct KrigedBands {
     recipe: Recipe,
-    covariance: Covariance,
     data: BandData,
+    laws: Vec<FittedLaw>,
+}
+
+/// One of the covariances that the readings leave possible, with the groups of bands under it.
+struct FittedLaw {
+    weight: f64,
+    covariance: Covariance,
+    /// Mean and variance of the bands' levels, where they are drawn together.
+    levels: Option<(f64, f64)>,
     groups: Vec<Reach>,
 }
 
@@ -106,57 +92,211 @@ pub(in crate::estimate) struct KrigedBands {
 struct Reach {
     /// Sill of every band: bands differ in how much they vary.
     sills: Vec<f64>,
+    /// Noise variance of a reading of every band.
+    noise: Vec<f64>,
     how: How,
-    corners: Mutex<Corners>,
 }
-
-/// The sill of every band at corners of squares.
-type Corners = HashMap<[u64; 2], Arc<Vec<f64>>>;
 
 enum How {
-    Whole { regression: Box<Regression>, index: Neighbours },
-    Local { index: Neighbours, count: usize },
-}
-
-impl How {
-    fn index(&self) -> &Neighbours {
-        match self {
-            How::Whole { index, .. } | How::Local { index, .. } => index,
-        }
-    }
+    Whole(Box<Regression>),
+    Local {
+        index: Neighbours,
+        count: usize,
+        /// Every band's level over the whole survey, and its variance in units of the sill: far from
+        /// the sensors all neighbourhoods must say the same.
+        centre: Option<(Vec<f64>, f64)>,
+    },
 }
 
 impl KrigedBands {
     pub fn new(
         recipe: Recipe,
-        covariance: Covariance,
+        covariances: &[WeightedCovariance],
         data: BandData,
     ) -> Result<Self, EstimateError> {
-        let mut fitted = Self { recipe, covariance, data, groups: Vec::new() };
-        let together = together(fitted.data.groups.iter().map(|g| g.sites.len()));
-        if fitted.recipe.levels.is_none() && fitted.draws_together() {
-            fitted.recipe.levels = fitted.common_level()?;
-        }
-        let reach = fitted.data.groups.par_iter().map(|g| fitted.reach(g, together));
-        fitted.groups = reach.collect::<Result<_, _>>()?;
-        Ok(fitted)
+        let laws = covariances
+            .iter()
+            .map(|law| FittedLaw::new(&recipe, *law, &data))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { recipe, data, laws })
     }
 
-    /// A band with a handful of readings should not have a level of its own. What reproduces the
-    /// readings, or has a trend, is left as it is known.
-    fn draws_together(&self) -> bool {
-        let few = |g: &Group| g.sites.len() < FEW;
-        self.recipe.trend == Trend::Constant
-            && self.recipe.role == NuggetRole::Noise
-            && self.data.groups.iter().any(few)
+    /// Places that are asked, cut into parts: of a group that looks at all its sensors in blocks, of
+    /// others by neighbourhood.
+    fn cuts(&self, group: usize, at: &[Site]) -> Vec<Neighbourhood> {
+        let cuts = match &self.laws[0].groups[group].how {
+            How::Whole(_) => {
+                vec![Neighbourhood { sensors: Vec::new(), places: (0..at.len()).collect() }]
+            }
+            How::Local { index, count, .. } => index.neighbourhoods(at, *count, COARSE),
+        };
+        cuts.into_iter().flat_map(|cut| cut.split(BLOCK)).collect()
+    }
+
+    /// Mean and variance at some places, place by place, in the bands of the group that are asked
+    /// for: averaged over the laws, which disagree where the readings leave them open.
+    fn told(
+        &self,
+        g: usize,
+        cut: &Neighbourhood,
+        sites: &[Site],
+        asked: &[(usize, usize)],
+    ) -> Result<Vec<Moments>, EstimateError> {
+        let mut told = vec![Moments::default(); sites.len() * asked.len()];
+        for law in &self.laws {
+            let kriged = law.near(&self.recipe, &self.data.groups[g], g, cut, sites)?;
+            let sills = &law.groups[g].sills;
+            for (i, row) in told.chunks_mut(asked.len()).enumerate() {
+                for (&(k, _), moments) in asked.iter().zip(row) {
+                    moments.add(law.weight, kriged.mean[(i, k)], sills[k] * kriged.variance[i]);
+                }
+            }
+        }
+        Ok(told)
+    }
+
+    /// Power, and the spread of the field in dB.
+    fn in_db(&self, moments: &Moments) -> (f64, f64) {
+        let (mean, sd) = (moments.mean, moments.variance().sqrt());
+        // In linear power the spread in dB is the relative one, to first order.
+        let relative = if sd > 0.0 { sd / mean.max(sd) } else { 0.0 };
+        let spread = DB_PER_LN * if self.data.link.is_some() { sd } else { relative };
+        (self.data.power(mean), spread)
+    }
+
+    /// The noise of a reading of every band in dB; 0 where it is part of the field, or in linear
+    /// power, where it has no meaning in dB.
+    fn noise(&self) -> Vec<f64> {
+        let mut variance = vec![0.0; self.data.groups.iter().map(|g| g.bands.len()).sum()];
+        if self.recipe.role == NuggetRole::Noise && self.data.link.is_some() {
+            for law in &self.laws {
+                for (group, reach) in self.data.groups.iter().zip(&law.groups) {
+                    for (&band, noise) in group.bands.iter().zip(&reach.noise) {
+                        variance[band] += law.weight * noise;
+                    }
+                }
+            }
+        }
+        variance.into_iter().map(|v| DB_PER_LN * v.sqrt()).collect()
+    }
+
+    pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
+        let family = archive.choice("covariance", &Family::NAMED)?;
+        let laws = match archive.has("laws") {
+            true => {
+                let rows = archive.matrix("laws")?;
+                let rows = rows.rows().into_iter().filter(|row| row.len() == 4);
+                rows.map(|row| {
+                    let [weight, decorrelation_m, sill, nugget] = [row[0], row[1], row[2], row[3]];
+                    let covariance = Covariance { family, decorrelation_m, sill, nugget };
+                    WeightedCovariance { weight, covariance }
+                })
+                .collect()
+            }
+            // Models of version 0.2 have one.
+            false => {
+                let covariance = Covariance {
+                    family,
+                    decorrelation_m: archive.number("decorrelation_m")?,
+                    sill: archive.number("sill")?,
+                    nugget: archive.number("nugget")?,
+                };
+                vec![WeightedCovariance { weight: 1.0, covariance }]
+            }
+        };
+        let sound = |v: f64| v.is_finite() && v >= 0.0;
+        let fine = |law: &WeightedCovariance| {
+            let Covariance { decorrelation_m, sill, nugget, .. } = law.covariance;
+            [law.weight, decorrelation_m, sill, nugget].into_iter().all(sound)
+        };
+        let total: f64 = laws.iter().map(|law| law.weight).sum();
+        if !laws.iter().all(fine) || (total - 1.0).abs() > 1e-9 || laws.len() > MOST_LAWS {
+            return Err(damaged("laws", "has parameters that are not positive").into());
+        }
+        let recipe = Recipe {
+            trend: archive.choice("trend", &Trend::NAMED)?,
+            role: archive.choice("nugget_role", &ROLES)?,
+            neighbours: archive.whole("neighbours")?.first().copied(),
+            sill_fixed: archive.count("sill_fixed")? == 1,
+            levels: archive.pair("levels")?,
+            hearing: archive.pair("hearing")?.map(|(floor, softness)| Hearing { floor, softness }),
+        };
+        Self::new(recipe, &laws, BandData::load(archive, bands)?)
+    }
+}
+
+const ROLES: [(&str, NuggetRole); 2] = [("noise", NuggetRole::Noise), ("field", NuggetRole::Field)];
+/// More laws than this no model holds.
+const MOST_LAWS: usize = 256;
+
+/// Mean and variance of a mixture, as it is added up.
+#[derive(Clone, Copy, Default)]
+pub(in crate::estimate) struct Moments {
+    weight: f64,
+    pub mean: f64,
+    /// Weighted variances within the parts, and of their means.
+    within: f64,
+    between: f64,
+}
+
+impl Moments {
+    pub fn add(&mut self, weight: f64, mean: f64, variance: f64) {
+        let total = self.weight + weight;
+        let off = mean - self.mean;
+        self.between += self.weight * weight / total * off * off;
+        self.mean += weight / total * off;
+        self.within += weight * variance;
+        self.weight = total;
+    }
+
+    pub fn variance(&self) -> f64 {
+        (self.within + self.between) / self.weight
+    }
+}
+
+impl FittedLaw {
+    fn new(
+        recipe: &Recipe,
+        WeightedCovariance { weight, covariance }: WeightedCovariance,
+        data: &BandData,
+    ) -> Result<Self, EstimateError> {
+        let mut law = Self { weight, covariance, levels: recipe.levels, groups: Vec::new() };
+        let together = together(data.groups.iter().map(|g| g.sites.len()));
+        if law.levels.is_none() && draws_together(recipe, data) {
+            law.levels = law.common_level(recipe, data)?;
+        }
+        let found: Vec<(How, Vec<Own>)> = data
+            .groups
+            .par_iter()
+            .map(|group| law.reach(recipe, group, together))
+            .collect::<Result<_, _>>()?;
+        let (hows, own): (Vec<How>, Vec<Vec<Own>>) = found.into_iter().unzip();
+        let own: Vec<Own> = own.into_iter().flatten().collect();
+        let sills = match recipe.sill_fixed {
+            true => vec![(covariance.sill, covariance.sill); own.len()],
+            false => band_sills(&own, covariance.sill),
+        };
+        let mut rest = sills.into_iter();
+        for (group, how) in data.groups.iter().zip(hows) {
+            let (sills, of_noise): (Vec<f64>, Vec<f64>) =
+                rest.by_ref().take(group.bands.len()).unzip();
+            let noise: Vec<f64> = of_noise.iter().map(|sill| law.ratio() * sill).collect();
+            let noise = band_noise(&group.scatter, &noise);
+            law.groups.push(Reach { sills, noise, how });
+        }
+        Ok(law)
     }
 
     /// Mean and variance of the bands' levels: the likeliest, given what each band says of its own.
-    fn common_level(&self) -> Result<Option<(f64, f64)>, EstimateError> {
+    fn common_level(
+        &self,
+        recipe: &Recipe,
+        data: &BandData,
+    ) -> Result<Option<(f64, f64)>, EstimateError> {
         let mut known: Vec<(f64, f64)> = Vec::new();
-        for group in &self.data.groups {
+        for group in &data.groups {
             let kept = clustered(&group.sites, MOST_SENSORS);
-            let (levels, variance) = self.regression(&group.part(&kept))?.levels();
+            let (levels, variance) = self.regression(recipe, &group.part(&kept))?.levels();
             known.extend(levels.into_iter().map(|level| (level, variance * self.covariance.sill)));
         }
         if known.len() < LEAST_BANDS {
@@ -185,185 +325,149 @@ impl KrigedBands {
         self.covariance.nugget / self.covariance.sill.max(f64::MIN_POSITIVE)
     }
 
-    fn regression(&self, sample: &Sample) -> Result<Regression, EstimateError> {
-        Ok(Regression::new(self.sensors(sample)?, sample.values.as_ref()))
+    fn regression(&self, recipe: &Recipe, sample: &Sample) -> Result<Regression, EstimateError> {
+        let sill = self.covariance.sill.max(f64::MIN_POSITIVE);
+        let level = self.levels.map(|(mean, v)| Level { mean, variance: v / sill });
+        Ok(Regression::new(self.sensors(recipe, sample, level)?, sample.values.as_ref()))
     }
 
-    fn sensors(&self, sample: &Sample) -> Result<Sensors, EstimateError> {
+    fn sensors(
+        &self,
+        recipe: &Recipe,
+        sample: &Sample,
+        level: Option<Level>,
+    ) -> Result<Sensors, EstimateError> {
         let ratio = self.ratio();
-        let sill = self.covariance.sill.max(f64::MIN_POSITIVE);
-        let level = self.recipe.levels.map(|(mean, v)| Level { mean, variance: v / sill });
         Sensors::new(
             sample.sites.clone(),
             self.covariance.correlation(),
             (sample.noise(ratio, self.covariance.sill), ratio),
-            (self.recipe.trend, level),
-            self.recipe.role,
+            (recipe.trend, level),
+            recipe.role,
         )
     }
 
-    fn reach(&self, group: &Group, together: usize) -> Result<Reach, EstimateError> {
-        let index = Neighbours::new(&group.sites);
-        let (how, found) = match self.recipe.neighbours_of(group.sites.len(), together) {
-            None => {
-                let regression = Box::new(self.regression(&group.sample())?);
-                let found = regression.sills().map(|sills| (sills, regression.freedom()));
-                (How::Whole { regression, index }, found)
-            }
-            Some(count) => {
-                let kept = clustered(&group.sites, MOST_SENSORS);
-                let regression = self.regression(&group.part(&kept))?;
-                let found = regression.sills().map(|sills| (sills, regression.freedom()));
-                (How::Local { index, count }, found)
-            }
+    /// How a group is looked at, and what its bands say of their sills.
+    fn reach(
+        &self,
+        recipe: &Recipe,
+        group: &Group,
+        together: usize,
+    ) -> Result<(How, Vec<Own>), EstimateError> {
+        let own = |regression: &Regression| {
+            Own::of(regression.sills(), regression.freedom(), group.bands.len())
         };
-        let found = found.filter(|_| !self.recipe.sill_fixed);
-        let sills = band_sills(found, self.covariance.sill, group.bands.len());
-        Ok(Reach { sills, how, corners: Mutex::default() })
+        let Some(count) = recipe.neighbours_of(group.sites.len(), together) else {
+            let regression = Box::new(self.regression(recipe, &group.sample())?);
+            let own = own(&regression);
+            return Ok((How::Whole(regression), own));
+        };
+        let kept = clustered(&group.sites, MOST_SENSORS);
+        let regression = self.regression(recipe, &group.part(&kept))?;
+        let free = recipe.trend == Trend::Constant && self.levels.is_none();
+        let centre = free.then(|| regression.levels());
+        let index = Neighbours::new(&group.sites);
+        Ok((How::Local { index, count, centre }, own(&regression)))
     }
 
-    /// The sill of every band around a place: a field varies more in one place than in another.
-    /// What the nearest sensors say, with the whole survey's sill counted as some of them.
-    fn local_sills(
+    /// What is known about places that share a neighbourhood. Where there are fewer places than
+    /// bands their weights are found instead of solving for the readings of every band.
+    fn near(
         &self,
+        recipe: &Recipe,
         group: &Group,
-        reach: &Reach,
-        at: Site,
-    ) -> Result<Vec<f64>, EstimateError> {
-        if self.recipe.sill_fixed {
-            return Ok(reach.sills.clone());
-        }
-        let mut near = Vec::new();
-        reach.how.index().nearest(&at, LOCAL.0, &mut near);
-        let mut sensors: Vec<usize> = near.into_iter().map(|(_, sensor)| sensor).collect();
-        sensors.sort_unstable();
-        let near = self.regression(&group.part(&sensors))?;
-        let Some(own) = near.sills() else { return Ok(reach.sills.clone()) };
-        let weight = near.freedom() / (near.freedom() + SHRINKAGE);
-        let mixed = own.iter().zip(&reach.sills);
-        Ok(mixed.map(|(own, all)| weight * own + (1.0 - weight) * all).collect())
-    }
-
-    /// Sills at the corners of squares, each once: maps are asked for part by part, and the same
-    /// corners again and again.
-    fn corner_sills(
-        &self,
-        group: &Group,
-        reach: &Reach,
-        squares: impl Iterator<Item = Square>,
-    ) -> Result<Corners, EstimateError> {
-        let corners: HashMap<[u64; 2], Site> =
-            squares.flat_map(Square::corners).map(|site| (site.bits(), site)).collect();
-        let known = || reach.corners.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut sills, mut new) = (Corners::new(), Vec::new());
-        {
-            let known = known();
-            for (bits, site) in corners {
-                match known.get(&bits) {
-                    Some(found) => drop(sills.insert(bits, found.clone())),
-                    None => new.push((bits, site)),
-                }
-            }
-        }
-        let found = new.into_par_iter().map(|(bits, site)| {
-            Ok::<_, EstimateError>((bits, Arc::new(self.local_sills(group, reach, site)?)))
-        });
-        let found: Vec<([u64; 2], Arc<Vec<f64>>)> = found.collect::<Result<_, _>>()?;
-        let mut known = known();
-        if (known.len() + found.len()) * group.bands.len() > MOST_SILLS {
-            known.clear();
-        }
-        known.extend(found.iter().cloned());
-        sills.extend(found);
-        Ok(sills)
-    }
-
-    /// What is said about places that share a neighbourhood, by `say` where the readings are solved
-    /// for, by `weigh` where there are fewer places than bands.
-    fn near<T>(
-        &self,
-        group: &Group,
-        reach: &Reach,
+        g: usize,
         near: &Neighbourhood,
         sites: &[Site],
-        say: impl Fn(&Regression, &[Site]) -> T,
-        weigh: impl Fn(Kriged) -> T,
-    ) -> Result<T, EstimateError> {
-        if let How::Whole { regression, .. } = &reach.how {
-            return Ok(say(regression, sites));
-        }
-        let sample = group.part(&near.sensors);
-        let sensors = self.sensors(&sample)?;
-        let values = sample.values.as_ref();
-        Ok(match sites.len() < group.bands.len() {
-            true => weigh(sensors.predict(values, sites)),
-            false => say(&Regression::new(sensors, values), sites),
-        })
-    }
-
-    /// Power and spread in dB at places that share a neighbourhood, place by place, in the bands of
-    /// the group that are asked for.
-    fn told(
-        &self,
-        kriged: &Kriged,
-        cut: &Neighbourhood,
-        sites: &[Site],
-        known: &Corners,
-        asked: &[(usize, usize)],
-    ) -> Vec<(f64, f64)> {
-        let corners = cut.wide.corners().map(|corner| &known[&corner.bits()]);
-        let mut told = Vec::with_capacity(sites.len() * asked.len());
-        for (i, site) in sites.iter().enumerate() {
-            let weights = cut.wide.weights(*site);
-            for &(k, _) in asked {
-                let mean = kriged.mean[(i, k)];
-                let sill: f64 = corners.iter().zip(weights).map(|(s, w)| w * s[k]).sum();
-                let sd = (sill * kriged.variance[i]).sqrt();
-                // In linear power the spread in dB is the relative one, to first order.
-                let relative = if sd > 0.0 { sd / mean.max(sd) } else { 0.0 };
-                let spread = DB_PER_LN * if self.data.link.is_some() { sd } else { relative };
-                told.push((self.data.power(mean), spread));
+    ) -> Result<Kriged, EstimateError> {
+        match &self.groups[g].how {
+            How::Whole(regression) => Ok(regression.predict(sites)),
+            How::Local { centre, .. } => {
+                let local = self.local(recipe, group, centre.as_ref(), &near.sensors)?;
+                let mut kriged = match sites.len() < group.bands.len() {
+                    true => local.sensors.predict(local.values.as_ref(), sites),
+                    false => local.regression().predict(sites),
+                };
+                add_centre(&mut kriged.mean, centre.as_ref());
+                Ok(kriged)
             }
         }
-        told
     }
 
-    /// The places that are asked, cut into neighbourhoods of a group.
-    fn cuts(&self, group: usize, at: &[Site]) -> Vec<Neighbourhood> {
-        let cuts = match &self.groups[group].how {
-            How::Whole { index, .. } => index.neighbourhoods(at, LOCAL.0, LOCAL.1),
-            How::Local { index, count } => index.neighbourhoods(at, *count, COARSE),
-        };
-        cuts.into_iter().flat_map(|cut| cut.split(BLOCK)).collect()
-    }
-
-    pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
-        let covariance = Covariance {
-            family: archive.choice("covariance", &Family::NAMED)?,
-            decorrelation_m: archive.number("decorrelation_m")?,
-            sill: archive.number("sill")?,
-            nugget: archive.number("nugget")?,
-        };
-        let sound = |v: f64| v.is_finite() && v >= 0.0;
-        if !(sound(covariance.decorrelation_m)
-            && sound(covariance.sill)
-            && sound(covariance.nugget))
-        {
-            return Err(damaged("covariance", "has parameters that are not positive").into());
+    /// The means of `near` alone, which cost less.
+    fn mean_near(
+        &self,
+        recipe: &Recipe,
+        group: &Group,
+        g: usize,
+        near: &Neighbourhood,
+        sites: &[Site],
+    ) -> Result<faer::Mat<f64>, EstimateError> {
+        match &self.groups[g].how {
+            How::Whole(regression) => Ok(regression.mean(sites)),
+            How::Local { centre, .. } => {
+                let local = self.local(recipe, group, centre.as_ref(), &near.sensors)?;
+                let mut mean = match sites.len() < group.bands.len() {
+                    true => local.sensors.predict(local.values.as_ref(), sites).mean,
+                    false => local.regression().mean(sites),
+                };
+                add_centre(&mut mean, centre.as_ref());
+                Ok(mean)
+            }
         }
-        let recipe = Recipe {
-            trend: archive.choice("trend", &Trend::NAMED)?,
-            role: archive.choice("nugget_role", &ROLES)?,
-            neighbours: archive.whole("neighbours")?.first().copied(),
-            sill_fixed: archive.count("sill_fixed")? == 1,
-            levels: archive.pair("levels")?,
-            hearing: archive.pair("hearing")?.map(|(floor, softness)| Hearing { floor, softness }),
+    }
+
+    /// A neighbourhood, with readings less the survey's level where that is known.
+    fn local(
+        &self,
+        recipe: &Recipe,
+        group: &Group,
+        centre: Option<&(Vec<f64>, f64)>,
+        sensors: &[usize],
+    ) -> Result<Local, EstimateError> {
+        let mut sample = group.part(sensors);
+        let level = match centre {
+            Some((levels, variance)) => {
+                for (k, level) in levels.iter().enumerate() {
+                    sample.values.col_mut(k).iter_mut().for_each(|v| *v -= level);
+                }
+                Some(Level { mean: 0.0, variance: *variance })
+            }
+            None => {
+                let sill = self.covariance.sill.max(f64::MIN_POSITIVE);
+                self.levels.map(|(mean, v)| Level { mean, variance: v / sill })
+            }
         };
-        Self::new(recipe, covariance, BandData::load(archive, bands)?)
+        let sensors = self.sensors(recipe, &sample, level)?;
+        Ok(Local { sensors, values: sample.values })
     }
 }
 
-const ROLES: [(&str, NuggetRole); 2] = [("noise", NuggetRole::Noise), ("field", NuggetRole::Field)];
+/// Sensors of a neighbourhood and what they read.
+struct Local {
+    sensors: Sensors,
+    values: faer::Mat<f64>,
+}
+
+impl Local {
+    fn regression(self) -> Regression {
+        Regression::new(self.sensors, self.values.as_ref())
+    }
+}
+
+fn add_centre(mean: &mut faer::Mat<f64>, centre: Option<&(Vec<f64>, f64)>) {
+    for (k, level) in centre.iter().flat_map(|(levels, _)| levels.iter().enumerate()) {
+        mean.col_mut(k).iter_mut().for_each(|v| *v += level);
+    }
+}
+
+/// A band with a handful of readings should not have a level of its own. What reproduces the
+/// readings, or has a trend, is left as it is known.
+fn draws_together(recipe: &Recipe, data: &BandData) -> bool {
+    recipe.trend == Trend::Constant
+        && recipe.role == NuggetRole::Noise
+        && data.groups.iter().any(|g| g.sites.len() < FEW)
+}
 
 impl Group {
     /// Some of the sensors, as the regression sees them.
@@ -375,6 +479,7 @@ impl Group {
             }),
             share: sensors.iter().map(|&s| self.share[s]).collect(),
             stated: sensors.iter().map(|&s| self.stated[s]).collect(),
+            scatter: self.scatter.clone(),
         }
     }
 }
@@ -393,15 +498,10 @@ impl Predictor for KrigedBands {
         let mut power = Array2::zeros((at.len(), bands.len()));
         let mut spread = Array2::zeros((at.len(), bands.len()));
         let asked = self.data.asked(bands);
-        for (g, group) in self.data.groups.iter().enumerate() {
-            if asked[g].is_empty() {
-                continue;
-            }
-            let reach = &self.groups[g];
+        for (g, asked) in asked.iter().enumerate().filter(|(_, asked)| !asked.is_empty()) {
             let cuts = self.cuts(g, at);
             let finished = AtomicUsize::new(0);
             let total = self.data.groups.len() * cuts.len();
-            let known = self.corner_sills(group, reach, cuts.iter().map(|cut| cut.wide))?;
             // Batch by batch: what waits to be scattered is small beside the whole.
             for batch in cuts.chunks(BATCH) {
                 let found: Vec<Vec<(f64, f64)>> = batch
@@ -409,15 +509,13 @@ impl Predictor for KrigedBands {
                     .map(|cut| {
                         let n = 1 + finished.fetch_add(1, Ordering::Relaxed);
                         progress.report(g * cuts.len() + n, total)?;
-                        let sites = cut.sites(at);
-                        let say = Regression::predict;
-                        let kriged = self.near(group, reach, cut, &sites, say, |kriged| kriged)?;
-                        Ok(self.told(&kriged, cut, &sites, &known, &asked[g]))
+                        let told = self.told(g, cut, &cut.sites(at), asked)?;
+                        Ok(told.iter().map(|moments| self.in_db(moments)).collect())
                     })
                     .collect::<Result<_, EstimateError>>()?;
                 for (cut, found) in batch.iter().zip(&found) {
-                    for (&place, found) in cut.places.iter().zip(found.chunks(asked[g].len())) {
-                        for (&(_, out), told) in asked[g].iter().zip(found) {
+                    for (&place, found) in cut.places.iter().zip(found.chunks(asked.len())) {
+                        for (&(_, out), told) in asked.iter().zip(found) {
                             (power[[place, out]], spread[[place, out]]) = *told;
                         }
                     }
@@ -438,30 +536,29 @@ impl Predictor for KrigedBands {
     ) -> Result<Array2<f64>, EstimateError> {
         let mut power = Array2::zeros((at.len(), bands.len()));
         let asked = self.data.asked(bands);
-        for (g, group) in self.data.groups.iter().enumerate() {
-            if asked[g].is_empty() {
-                continue;
-            }
-            let reach = &self.groups[g];
+        for (g, asked) in asked.iter().enumerate().filter(|(_, asked)| !asked.is_empty()) {
             for batch in self.cuts(g, at).chunks(BATCH) {
                 progress.check()?;
                 let found: Vec<Vec<f64>> = batch
                     .par_iter()
                     .map(|cut| {
-                        let (sites, say) = (cut.sites(at), Regression::mean);
-                        let mean =
-                            self.near(group, reach, cut, &sites, say, |kriged| kriged.mean)?;
-                        let places = 0..sites.len();
-                        let one = |i: usize| {
-                            let mean = &mean;
-                            asked[g].iter().map(move |&(k, _)| self.data.power(mean[(i, k)]))
-                        };
-                        Ok(places.flat_map(one).collect())
+                        let sites = cut.sites(at);
+                        let mut mean = vec![Moments::default(); sites.len() * asked.len()];
+                        for law in &self.laws {
+                            let group = &self.data.groups[g];
+                            let own = law.mean_near(&self.recipe, group, g, cut, &sites)?;
+                            for (i, row) in mean.chunks_mut(asked.len()).enumerate() {
+                                for (&(k, _), mean) in asked.iter().zip(row) {
+                                    mean.add(law.weight, own[(i, k)], 0.0);
+                                }
+                            }
+                        }
+                        Ok(mean.into_iter().map(|moments| self.data.power(moments.mean)).collect())
                     })
                     .collect::<Result<_, EstimateError>>()?;
                 for (cut, found) in batch.iter().zip(&found) {
-                    for (&place, found) in cut.places.iter().zip(found.chunks(asked[g].len())) {
-                        for (&(_, out), told) in asked[g].iter().zip(found) {
+                    for (&place, found) in cut.places.iter().zip(found.chunks(asked.len())) {
+                        for (&(_, out), told) in asked.iter().zip(found) {
                             power[[place, out]] = *told;
                         }
                     }
@@ -479,74 +576,79 @@ impl Predictor for KrigedBands {
         Some(self.noise())
     }
 
-    fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
-        let mut values = Vec::with_capacity(self.groups.len());
-        for (group, reach) in self.data.groups.iter().zip(&self.groups) {
-            let How::Whole { regression, .. } = &reach.how else { return Ok(None) };
-            let left = regression.leave_one_out(group.sample().values.as_ref());
-            values.push(Array2::from_shape_fn(group.values.dim(), |(i, k)| left[(i, k)]));
-        }
-        Ok(Some(self.data.scatter(sensors, &values)))
-    }
-
-    fn predict_without(&self, left_out: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
-        let away: HashSet<[u64; 2]> = left_out.iter().map(|site| site.bits()).collect();
-        let bands: usize = self.data.groups.iter().map(|g| g.bands.len()).sum();
-        let mut power = Array2::from_elem((left_out.len(), bands), f64::NAN);
-        let parts: Vec<Option<Kriged>> = self
-            .data
-            .groups
-            .par_iter()
-            .map(|group| {
-                let kept: Vec<usize> = (0..group.sites.len())
-                    .filter(|&s| !away.contains(&group.sites[s].bits()))
-                    .collect();
-                match kept.is_empty() {
-                    true => Ok(None),
-                    false => Ok(Some(self.regression(&group.part(&kept))?.predict(left_out))),
-                }
-            })
-            .collect::<Result<_, EstimateError>>()?;
-        for (group, kriged) in self.data.groups.iter().zip(&parts) {
-            let Some(kriged) = kriged else { continue };
-            for (k, &band) in group.bands.iter().enumerate() {
-                for i in 0..left_out.len() {
-                    power[[i, band]] = self.data.power(kriged.mean[(i, k)]);
+    fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
+        let shapes = self.data.groups.iter().map(|group| group.values.dim());
+        let mut moments: Vec<Array2<Moments>> =
+            shapes.map(|shape| Array2::from_elem(shape, Moments::default())).collect();
+        for law in &self.laws {
+            let groups = self.data.groups.iter().zip(&law.groups).zip(&mut moments);
+            for ((group, reach), moments) in groups {
+                let How::Whole(regression) = &reach.how else { return Ok(None) };
+                let left = regression.leave_one_out(group.sample().values.as_ref());
+                for ((i, k), moments) in moments.indexed_iter_mut() {
+                    let variance = reach.sills[k] * left.variance[i];
+                    moments.add(law.weight, left.mean[(i, k)], variance);
                 }
             }
         }
-        Ok(Some(power))
+        let of = |part: &dyn Fn(&Moments) -> f64| {
+            let values: Vec<Array2<f64>> = moments.iter().map(|m| m.map(part)).collect();
+            self.data.at_rows(sensors, &values)
+        };
+        let power = of(&|m| self.in_db(m).0);
+        Ok(Some(LeftOut::with_noise(power, of(&|m| self.in_db(m).1), &self.noise())))
+    }
+
+    fn predict_without(&self, left_out: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
+        let away: HashSet<[u64; 2]> = left_out.iter().map(|site| site.bits()).collect();
+        let bands: usize = self.data.groups.iter().map(|g| g.bands.len()).sum();
+        let mut power = Array2::from_elem((left_out.len(), bands), f64::NAN);
+        let mut spread = power.clone();
+        let groups = self.data.groups.par_iter().enumerate();
+        let parts: Vec<Vec<Moments>> = groups
+            .map(|(g, group)| {
+                let kept: Vec<usize> = (0..group.sites.len())
+                    .filter(|&s| !away.contains(&group.sites[s].bits()))
+                    .collect();
+                if kept.is_empty() {
+                    return Ok(Vec::new());
+                }
+                let sample = group.part(&kept);
+                let mut moments = vec![Moments::default(); left_out.len() * group.bands.len()];
+                for law in &self.laws {
+                    let kriged = law.regression(&self.recipe, &sample)?.predict(left_out);
+                    let sills = &law.groups[g].sills;
+                    for (at, moments) in moments.iter_mut().enumerate() {
+                        let (i, k) = (at / group.bands.len(), at % group.bands.len());
+                        moments.add(law.weight, kriged.mean[(i, k)], sills[k] * kriged.variance[i]);
+                    }
+                }
+                Ok(moments)
+            })
+            .collect::<Result<_, EstimateError>>()?;
+        for (group, moments) in self.data.groups.iter().zip(&parts) {
+            for (at, moments) in moments.iter().enumerate() {
+                let (i, k) = (at / group.bands.len(), at % group.bands.len());
+                (power[[i, group.bands[k]]], spread[[i, group.bands[k]]]) = self.in_db(moments);
+            }
+        }
+        Ok(Some(LeftOut::with_noise(power, spread, &self.noise())))
     }
 
     fn save(&self, archive: &mut Archive) {
-        archive.put_choice("covariance", &Family::NAMED, self.covariance.family);
+        archive.put_choice("covariance", &Family::NAMED, self.laws[0].covariance.family);
         archive.put_choice("trend", &Trend::NAMED, self.recipe.trend);
         archive.put_choice("nugget_role", &ROLES, self.recipe.role);
-        archive.put_number("decorrelation_m", self.covariance.decorrelation_m);
-        archive.put_number("sill", self.covariance.sill);
-        archive.put_number("nugget", self.covariance.nugget);
+        let laws = Array2::from_shape_fn((self.laws.len(), 4), |(i, j)| {
+            let FittedLaw { weight, covariance, .. } = &self.laws[i];
+            let Covariance { decorrelation_m, sill, nugget, .. } = *covariance;
+            [*weight, decorrelation_m, sill, nugget][j]
+        });
+        archive.put_matrix("laws", &laws);
         archive.put_whole("neighbours", self.recipe.neighbours);
         archive.put_whole("sill_fixed", [usize::from(self.recipe.sill_fixed)]);
         archive.put_pair("levels", self.recipe.levels);
         archive.put_pair("hearing", self.recipe.hearing.map(|h| (h.floor, h.softness)));
         self.data.save(archive);
-    }
-}
-
-impl KrigedBands {
-    /// The nugget of every band in dB; 0 where it is part of the field, or in linear power, where
-    /// it has no meaning in dB.
-    fn noise(&self) -> Vec<f64> {
-        let ratio = match (self.recipe.role, self.data.link) {
-            (NuggetRole::Noise, Some(_)) => self.ratio(),
-            _ => 0.0,
-        };
-        let mut noise = vec![0.0; self.data.groups.iter().map(|g| g.bands.len()).sum()];
-        for (group, reach) in self.data.groups.iter().zip(&self.groups) {
-            for (&band, sill) in group.bands.iter().zip(&reach.sills) {
-                noise[band] = DB_PER_LN * (ratio * sill).sqrt();
-            }
-        }
-        noise
     }
 }

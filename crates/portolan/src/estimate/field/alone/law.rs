@@ -2,12 +2,12 @@
 
 use rayon::prelude::*;
 
-use super::super::law::{EmitterPlaces, Law, Mast, Shadow};
+use super::super::law::{EmitterPlaces, EmitterPosterior, Law, Mast, Shadow};
 use super::Survey;
 use super::places::lattice;
 use crate::error::EstimateError;
 use crate::estimate::Transmitter;
-use crate::gaussian_process::{PooledLaw, clustered, minimise};
+use crate::gaussian_process::{NOISE_PRIOR, PooledLaw, clustered, minimise, posterior_points};
 use crate::link::DB_PER_LN;
 use crate::progress::Progress;
 use crate::readings::Readings;
@@ -23,6 +23,9 @@ const COARSE_PLACES: usize = 96;
 const MOST_ENTRIES: usize = 256;
 const MOST_WORK: f64 = 3e8;
 const EVALUATIONS: usize = 130;
+/// Readings up to which the laws that they leave possible are averaged, and the most laws.
+const AVERAGED: usize = 1200;
+const MOST_LAWS: usize = 12;
 
 /// How every band is thought of.
 pub(super) struct Account {
@@ -57,14 +60,15 @@ impl Account {
         }
     }
 
-    /// Path loss about one transmitter for each band.
+    /// Path loss about one transmitter for each band: the laws that the readings leave possible with
+    /// their weights, the likeliest first.
     pub fn about_transmitters(
         pooled: &PooledLaw,
         survey: &Survey,
         readings: &Readings,
         known: &[Transmitter],
         progress: &Progress<'_>,
-    ) -> Result<Self, EstimateError> {
+    ) -> Result<Vec<(f64, Self)>, EstimateError> {
         let region = readings.region();
         let (places, spacing_m) = lattice(&region, PLACES);
         let (coarse, _) = lattice(&region, COARSE_PLACES);
@@ -85,9 +89,10 @@ impl Account {
         if masts.iter().all(|m| !m.is_empty()) {
             account.law.reference_m = REFERENCE_DISTANCE_M.max(2e-3 * extent_m(readings.sites()));
         }
-        account.learn(pooled, survey, readings, progress)?;
-        account.places = spread(&places);
-        Ok(account)
+        let learnt = account.learn(pooled, survey, readings, progress)?;
+        let fine = spread(&places);
+        let with_places = |law: Account| Self { places: fine.clone(), masts: masts.clone(), ..law };
+        Ok(learnt.into_iter().map(|(weight, law)| (weight, with_places(law))).collect())
     }
 
     /// Losses from the places of a band's transmitter to some sites.
@@ -103,14 +108,14 @@ impl Account {
         -self.law.level_sd.ln() - self.law.exponent_sd.ln()
     }
 
-    /// Fits the law to all bands together, as far as they can be afforded.
+    /// The laws of all bands together, as far as they can be afforded, without places.
     fn learn(
-        &mut self,
+        &self,
         pooled: &PooledLaw,
         survey: &Survey,
         readings: &Readings,
         progress: &Progress<'_>,
-    ) -> Result<(), EstimateError> {
+    ) -> Result<Vec<(f64, Account)>, EstimateError> {
         let some = self.affordable(survey);
         let extent = extent_m(readings.sites());
         let levels = self.typical_level(&some, pooled);
@@ -121,8 +126,9 @@ impl Account {
             (pooled.sill + pooled.level_variance).ln(),
             levels,
         ];
-        let widths = [1.5, 1.5, 1.0, 1.5, 20.0 / DB_PER_LN];
-        let middle = [(0.3 * extent).ln(), start[1], start[2], start[3], levels];
+        let widths = [1.5, 1.5, 2.0 * NOISE_PRIOR.1, 1.5, 20.0 / DB_PER_LN];
+        let nugget = 2.0 * (NOISE_PRIOR.0 / DB_PER_LN).ln();
+        let middle = [(0.3 * extent).ln(), start[1], nugget, start[3], levels];
         let bounds: Vec<(f64, f64)> = [
             ((1e-3 * extent).ln(), (20.0 * extent).ln()),
             (start[1] - 8.0, start[1] + 8.0),
@@ -141,7 +147,9 @@ impl Account {
                     let losses = self.losses(*band, sites);
                     let places = &self.places[*band];
                     let found = trial.posterior(sites, values, &noise, places, &losses);
-                    found.map_or(f64::NEG_INFINITY, |p| p.log_evidence + trial.normaliser())
+                    let scatter = survey.samples[*band].scatter.log_density(trial.nugget);
+                    let own = |p: EmitterPosterior| p.log_evidence + trial.normaliser();
+                    found.map_or(f64::NEG_INFINITY, |p| own(p) + scatter)
                 })
                 .collect::<Vec<f64>>()
                 .iter()
@@ -150,9 +158,18 @@ impl Account {
             Ok::<_, EstimateError>(0.5 * prior - evidence)
         };
         let (best, _) = minimise(objective, &start, &bounds, 0.7, 0.05, EVALUATIONS)?;
-        let Account { law, shadow, nugget, .. } = self.at(&best);
-        (self.law, self.shadow, self.nugget) = (law, shadow, nugget);
-        Ok(())
+        let readings: usize = some.iter().map(|entries| entries.1.len()).sum();
+        if readings > AVERAGED {
+            return Ok(vec![(1.0, self.at(&best))]);
+        }
+        let whole = |x: &[f64]| {
+            let mut all = best.clone();
+            all[..x.len()].copy_from_slice(x);
+            all
+        };
+        let some = |x: &[f64]| objective(&whole(x));
+        let found = posterior_points(some, &best[..3], &bounds[..3], MOST_LAWS)?;
+        Ok(found.into_iter().map(|(weight, x)| (weight, self.at(&whole(&x)))).collect())
     }
 
     /// The same places under another law.

@@ -16,8 +16,10 @@ use super::draw::{EmitterField, EmitterKriging};
 use super::law::{Covariates, EmitterPlaces, EmitterPosterior, mean_exponent, mean_place};
 use crate::error::EstimateError;
 use crate::estimate::Context;
+use crate::estimate::bands::{BandData, Group};
+use crate::estimate::kriging::band_noise;
 use crate::gaussian_process::{
-    BandSample, Correlation, Hearing, Neighbours, PooledLaw, Told, pooled_law,
+    BandSample, Correlation, Hearing, Neighbours, PooledLaw, Told, pooled_law, pooled_laws,
 };
 use crate::link::{DB_PER_LN, Link};
 use crate::model::{Model, ModelEmitter};
@@ -63,6 +65,11 @@ impl Survey {
         let noise = sample.noise(nugget).into_iter().chain(told.noise.iter().copied()).collect();
         (sites, values, noise)
     }
+
+    /// The noise variance of a reading of a band: the law's, or what the band's own repeats say.
+    fn noise(&self, band: usize, nugget: f64) -> f64 {
+        band_noise(&self.samples[band].scatter, &[nugget])[0]
+    }
 }
 
 /// What was not heard, as readings of a value and a noise of their own, and the law behind it.
@@ -100,28 +107,24 @@ pub(in crate::estimate) fn silence(
 /// The bands of some readings as the laws see them, and the sensors of each that heard nothing.
 fn samples(readings: &Readings) -> (Vec<BandSample>, Vec<Vec<usize>>, Link) {
     let link = readings.link();
-    let power = readings.power();
     let not_heard = readings.not_heard();
+    let places = BandData::places(readings, Some(link), not_heard.is_some());
     let (samples, silent) = (0..readings.bands())
         .into_par_iter()
         .map(|band| {
-            let mut sample = BandSample::default();
-            let mut silent = Vec::new();
-            for (sensor, site) in readings.sites().iter().enumerate() {
-                let value = power[[sensor, band]];
-                if !value.is_nan() {
-                    sample.sites.push(*site);
-                    sample.values.push(link.apply(value));
-                    let repeats = readings.repeats().map_or(1.0, |r| r[[sensor, band]].max(1.0));
-                    sample.share.push(1.0 / repeats);
-                    let stated = readings.noise_db().map_or(0.0, |n| n[[sensor, band]]);
-                    sample.stated.push((stated / DB_PER_LN).powi(2));
-                } else if not_heard.is_some_and(|s| s.entries[[sensor, band]]) {
-                    silent.push(sensor);
-                }
-            }
-            let silent = telling(readings.sites(), &sample.sites, silent);
-            sample.silent = silent.iter().map(|&s| readings.sites()[s]).collect();
+            let Group { sites, values, share, stated, scatter, .. } =
+                places.group(&places.present(band), vec![band]);
+            let unheard = |s: &usize| not_heard.is_some_and(|n| n.entries[[*s, band]]);
+            let silent: Vec<usize> = (0..readings.sensors()).filter(unheard).collect();
+            let silent = telling(readings.sites(), &sites, silent);
+            let sample = BandSample {
+                sites,
+                values: values.into_iter().collect(),
+                share,
+                stated,
+                silent: silent.iter().map(|&s| readings.sites()[s]).collect(),
+                scatter,
+            };
             (sample, silent)
         })
         .unzip();
@@ -161,38 +164,48 @@ pub(in crate::estimate) fn fit(
     progress: &Progress<'_>,
 ) -> Result<Model, EstimateError> {
     let (samples, _, link) = samples(readings);
-    let law = pooled_law(&samples, &progress.part(0.0..0.3))?;
-    let law = law.ok_or_else(|| EstimateError::Numerical("no band was read anywhere".into()))?;
+    let laws = pooled_laws(&samples, &progress.part(0.0..0.3))?;
+    let laws = laws.ok_or_else(|| EstimateError::Numerical("no band was read anywhere".into()))?;
+    let law = laws[0].1;
     let told = samples.par_iter().map(|s| s.told(&law)).collect::<Result<_, _>>()?;
     let survey = Survey { samples, told, link };
-    let plain = Account::plain(&law, readings);
+    let plain: Vec<(f64, Account)> =
+        laws.iter().map(|(weight, law)| (*weight, Account::plain(law, readings))).collect();
     let known = context.transmitters;
     let part = progress.part(0.3..0.6);
     let about = Account::about_transmitters(&law, &survey, readings, known, &part)?;
     let rest = progress.part(0.6..1.0);
-    let accounts = [plain, about];
-    let mut sides = Vec::new();
+    // Sides of both kinds, and the log evidence of the likeliest of each.
+    let mut sides: Vec<(bool, f64, Vec<f64>, Vec<BandField>)> = Vec::new();
     let mut evidence = Vec::new();
-    for (i, account) in accounts.iter().enumerate() {
-        let share = |i: usize| i as f64 / accounts.len() as f64;
-        let conditioned = condition(account, &survey, &rest.part(share(i)..share(i + 1)))?;
-        let (fields, own): (Vec<_>, Vec<f64>) = conditioned.into_iter().unzip();
-        sides.push((account.nugget, fields));
-        evidence.push(own);
+    let count = plain.len() + about.len();
+    for (trend, accounts) in [(false, &plain), (true, &about)] {
+        for (i, (weight, account)) in accounts.iter().enumerate() {
+            let share = |i: usize| i as f64 / count as f64;
+            let part = rest.part(share(sides.len())..share(sides.len() + 1));
+            let conditioned = condition(account, &survey, &part)?;
+            let (fields, own): (Vec<_>, Vec<f64>) = conditioned.into_iter().unzip();
+            let noise = (0..readings.bands()).map(|b| survey.noise(b, account.nugget)).collect();
+            sides.push((trend, *weight, noise, fields));
+            if i == 0 {
+                evidence.push(own);
+            }
+        }
     }
+    let likeliest = &about[0].1;
     let weights: Vec<f64> = (0..survey.samples.len())
         .map(|band| {
             let better = evidence[1][band] - evidence[0][band];
-            let known = !accounts[1].masts[band].is_empty();
+            let known = !likeliest.masts[band].is_empty();
             let odds = if known { SEEN + TEMPER.1 * better } else { TEMPER.0 * better };
             1.0 / (1.0 + (-odds).clamp(-50.0, 50.0).exp())
         })
         .collect();
-    let emitters = transmitters(&survey, &sides[1].1, &weights, &accounts[1]);
+    let emitters = transmitters(&survey, &sides[plain.len()].3, &weights, likeliest);
     let mut built = Vec::new();
-    for ((nugget, fields), second) in sides.into_iter().zip([false, true]) {
-        let weights = weights.iter().map(|w| if second { *w } else { 1.0 - w }).collect();
-        built.push(Side { nugget, weights, parts: parts(fields)? });
+    for (trend, share, noise, fields) in sides {
+        let weights = weights.iter().map(|w| share * if trend { *w } else { 1.0 - w }).collect();
+        built.push(Side { noise, weights, parts: parts(fields)? });
     }
     let local = survey.samples.iter().map(|s| s.sites.len() + s.silent.len()).max().unwrap_or(0);
     let predictor = BandsAlone::new(built, survey.link, law.hearing, readings.bands());
@@ -239,7 +252,8 @@ fn condition(
         .into_par_iter()
         .map(|band| {
             progress.check()?;
-            let (sites, values, noise) = survey.entries(band, account.nugget);
+            let nugget = survey.noise(band, account.nugget);
+            let (sites, values, noise) = survey.entries(band, nugget);
             let judged: Vec<usize> = match sites.len() > TOGETHER {
                 true => (0..JUDGED).map(|i| i * sites.len() / JUDGED).collect(),
                 false => (0..sites.len()).collect(),

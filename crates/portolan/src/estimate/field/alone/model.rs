@@ -1,19 +1,22 @@
 //! Bands on their own, ready to predict.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ndarray::Array2;
 use rayon::prelude::*;
 
-use super::super::draw::{EmitterField, EmitterKriging};
+use super::super::draw::{EmitterField, EmitterKriging, Fields};
 use super::super::law::{Covariates, EmitterPlaces, EmitterPosterior};
 use super::super::model::{load_field, save_field};
 use crate::error::EstimateError;
 use crate::gaussian_process::{Correlation, Hearing};
 use crate::link::{DB_PER_LN, Link};
-use crate::model::{Archive, Prediction, Predictor, damaged};
+use crate::model::{Archive, LeftOut, Prediction, Predictor, damaged};
 use crate::progress::Progress;
 use crate::site::Site;
+
+/// More sides than this no model has.
+const MOST_SIDES: usize = 64;
 
 /// Every band under several accounts, each with its weight.
 pub(in crate::estimate) struct BandsAlone {
@@ -25,7 +28,8 @@ pub(in crate::estimate) struct BandsAlone {
 
 /// All bands under one account.
 pub(super) struct Side {
-    pub nugget: f64,
+    /// Noise variance of a reading, per band.
+    pub noise: Vec<f64>,
     /// Per band.
     pub weights: Vec<f64>,
     pub parts: Vec<Part>,
@@ -49,7 +53,7 @@ impl BandsAlone {
 
     /// Noise variance of a reading, per band.
     fn noise(&self) -> Vec<f64> {
-        let of = |band: usize| self.sides.iter().map(|s| s.weights[band] * s.nugget).sum();
+        let of = |band: usize| self.sides.iter().map(|s| s.weights[band] * s.noise[band]).sum();
         (0..self.bands).map(of).collect()
     }
 
@@ -59,9 +63,13 @@ impl BandsAlone {
         let hearing = hearing.map(|(floor, softness)| Hearing { floor, softness });
         let count = archive.count("sides")?;
         let mut sides = Vec::new();
-        for s in 0..count.min(2) {
+        for s in 0..count.min(MOST_SIDES) {
             let weights = archive.finite(&format!("side_{s}_weights"))?;
-            let nugget = archive.number(&format!("side_{s}_nugget"))?;
+            let noise = match archive.has(&format!("side_{s}_noise")) {
+                true => archive.finite(&format!("side_{s}_noise"))?,
+                // Models of version 0.2 have one for all bands.
+                false => vec![archive.number(&format!("side_{s}_nugget"))?; weights.len()],
+            };
             let mut seen = vec![false; weights.len()];
             let mut parts = Vec::new();
             for p in 0..archive.count(&format!("side_{s}_parts"))?.min(bands) {
@@ -78,11 +86,12 @@ impl BandsAlone {
                     .collect::<Result<_, _>>()?;
                 parts.push(Part::new(sites, own, fields)?);
             }
-            let sound = nugget >= 0.0 && weights.iter().all(|w| (0.0..=1.0).contains(w));
+            let sound = noise.iter().all(|n| *n >= 0.0) && noise.len() == bands;
+            let sound = sound && weights.iter().all(|w| (0.0..=1.0).contains(w));
             if weights.len() != bands || !seen.iter().all(|s| *s) || !sound {
                 return Err(damaged("sides", "does not hold every band").into());
             }
-            sides.push(Side { nugget, weights, parts });
+            sides.push(Side { noise, weights, parts });
         }
         if sides.is_empty() {
             return Err(damaged("sides", "is empty").into());
@@ -91,13 +100,61 @@ impl BandsAlone {
     }
 }
 
+/// Mean and spread of a mixture, as it is added up.
+struct Mixture {
+    weight: Array2<f64>,
+    mean: Array2<f64>,
+    /// Weighted variances of the parts, and what their means differ by.
+    within: Array2<f64>,
+}
+
+impl Mixture {
+    fn new(shape: (usize, usize)) -> Self {
+        let zeros = || Array2::zeros(shape);
+        Self { weight: zeros(), mean: zeros(), within: zeros() }
+    }
+
+    fn add(&mut self, at: [usize; 2], weight: f64, mean: f64, variance: f64) {
+        if weight <= 0.0 {
+            return;
+        }
+        let total = self.weight[at] + weight;
+        let off = mean - self.mean[at];
+        self.within[at] += weight * variance + self.weight[at] * weight / total * off * off;
+        self.mean[at] += weight / total * off;
+        self.weight[at] = total;
+    }
+
+    /// Means, and standard deviations in dB; NaN where nothing was added.
+    fn finished(self) -> (Array2<f64>, Array2<f64>) {
+        let shape = self.mean.dim();
+        let of = |value: &dyn Fn((usize, usize)) -> f64| {
+            Array2::from_shape_fn(shape, |at| match self.weight[at] > 0.0 {
+                true => value(at),
+                false => f64::NAN,
+            })
+        };
+        let spread = of(&|at| DB_PER_LN * (self.within[at] / self.weight[at]).sqrt());
+        (of(&|at| self.mean[at]), spread)
+    }
+}
+
+impl BandsAlone {
+    fn left_out(&self, sums: Mixture) -> LeftOut {
+        let (mean, spread) = sums.finished();
+        let power = mean.mapv(|m| if m.is_nan() { m } else { self.link.inverse(m) });
+        let noise: Vec<f64> = self.noise().into_iter().map(|v| DB_PER_LN * v.sqrt()).collect();
+        LeftOut::with_noise(power, spread, &noise)
+    }
+}
+
 impl Part {
-    /// Mean of every band at places, without the entries of some of them; None without any entry.
+    /// Every band at places, without the entries of some of them; None without any entry.
     fn without(
         &self,
         away: &HashSet<[u64; 2]>,
         at: &[Site],
-    ) -> Result<Option<Array2<f64>>, EstimateError> {
+    ) -> Result<Option<Fields>, EstimateError> {
         let sensors = &self.kriging.sensors;
         let kept: Vec<usize> =
             (0..sensors.len()).filter(|&s| !away.contains(&sensors[s].bits())).collect();
@@ -115,7 +172,7 @@ impl Part {
             .collect::<Result<_, _>>()?;
         let neighbours = self.kriging.neighbours;
         let kriging = EmitterKriging::new(sites, fields, neighbours)?;
-        Ok(Some(kriging.fields(at, &Progress::silent())?.mean))
+        Ok(Some(kriging.fields(at, &Progress::silent())?))
     }
 }
 
@@ -144,7 +201,7 @@ impl Predictor for BandsAlone {
         progress: &Progress<'_>,
     ) -> Result<Prediction, EstimateError> {
         let shape = (at.len(), bands.len());
-        let (mut mean, mut square) = (Array2::<f64>::zeros(shape), Array2::<f64>::zeros(shape));
+        let mut sums = Mixture::new(shape);
         let slots: Vec<(usize, usize)> = bands.iter().copied().enumerate().collect();
         let total: usize = self.sides.iter().map(|s| s.parts.len()).sum();
         let mut done = 0;
@@ -167,15 +224,12 @@ impl Predictor for BandsAlone {
                     let weight = side.weights[bands[out]];
                     for place in 0..at.len() {
                         let (f, v) = (fields.mean[[r, place]], fields.variance[[r, place]]);
-                        mean[[place, out]] += weight * f;
-                        square[[place, out]] += weight * (f * f + v);
+                        sums.add([place, out], weight, f, v);
                     }
                 }
             }
         }
-        let spread = Array2::from_shape_fn(shape, |at| {
-            DB_PER_LN * (square[at] - mean[at] * mean[at]).max(0.0).sqrt()
-        });
+        let (mean, spread) = sums.finished();
         let noise = self.noise();
         let noise: Vec<f64> = bands.iter().map(|&b| DB_PER_LN * noise[b].sqrt()).collect();
         let power = mean.mapv(|m| self.link.inverse(m));
@@ -186,49 +240,48 @@ impl Predictor for BandsAlone {
         Some(self.noise().into_iter().map(|v| DB_PER_LN * v.sqrt()).collect())
     }
 
-    fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
-        let number: std::collections::HashMap<[u64; 2], usize> =
-            sensors.iter().enumerate().map(|(s, site)| (site.bits(), s)).collect();
-        let mut mean = Array2::<f64>::zeros((sensors.len(), self.bands));
-        let mut seen = Array2::from_elem(mean.dim(), false);
+    fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
+        let mut rows: HashMap<[u64; 2], Vec<usize>> = HashMap::new();
+        for (row, site) in sensors.iter().enumerate() {
+            rows.entry(site.bits()).or_default().push(row);
+        }
+        let mut sums = Mixture::new((sensors.len(), self.bands));
         for side in &self.sides {
             for part in &side.parts {
                 let Some(left) = part.kriging.leave_one_out()? else { return Ok(None) };
                 for (i, site) in part.kriging.sensors.iter().enumerate() {
-                    let Some(&sensor) = number.get(&site.bits()) else { continue };
-                    for (r, &band) in part.bands.iter().enumerate() {
-                        mean[[sensor, band]] += side.weights[band] * left[[r, i]];
-                        seen[[sensor, band]] = true;
+                    for &row in rows.get(&site.bits()).into_iter().flatten() {
+                        for (r, &band) in part.bands.iter().enumerate() {
+                            let (f, v) = (left.mean[[r, i]], left.variance[[r, i]]);
+                            sums.add([row, band], side.weights[band], f, v);
+                        }
                     }
                 }
             }
         }
-        let power = Array2::from_shape_fn(mean.dim(), |at| match seen[at] {
-            true => self.link.inverse(mean[at]),
-            false => f64::NAN,
-        });
-        Ok(Some(power))
+        Ok(Some(self.left_out(sums)))
     }
 
-    fn predict_without(&self, left_out: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
+    fn predict_without(&self, left_out: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
         let away: HashSet<[u64; 2]> = left_out.iter().map(|site| site.bits()).collect();
-        let mut mean = Array2::<f64>::zeros((left_out.len(), self.bands));
+        let mut sums = Mixture::new((left_out.len(), self.bands));
         for side in &self.sides {
-            let parts: Vec<Option<Array2<f64>>> = side
+            let parts: Vec<Option<Fields>> = side
                 .parts
                 .par_iter()
                 .map(|p| p.without(&away, left_out))
                 .collect::<Result<_, _>>()?;
             for (part, fields) in side.parts.iter().zip(parts) {
+                let Some(fields) = fields else { continue };
                 for (r, &band) in part.bands.iter().enumerate() {
                     for place in 0..left_out.len() {
-                        let own = fields.as_ref().map_or(f64::NAN, |f| f[[r, place]]);
-                        mean[[place, band]] += side.weights[band] * own;
+                        let (f, v) = (fields.mean[[r, place]], fields.variance[[r, place]]);
+                        sums.add([place, band], side.weights[band], f, v);
                     }
                 }
             }
         }
-        Ok(Some(mean.mapv(|m| if m.is_nan() { m } else { self.link.inverse(m) })))
+        Ok(Some(self.left_out(sums)))
     }
 
     fn save(&self, archive: &mut Archive) {
@@ -237,7 +290,7 @@ impl Predictor for BandsAlone {
         archive.put_whole("sides", [self.sides.len()]);
         for (s, side) in self.sides.iter().enumerate() {
             archive.put_vector(&format!("side_{s}_weights"), &side.weights);
-            archive.put_number(&format!("side_{s}_nugget"), side.nugget);
+            archive.put_vector(&format!("side_{s}_noise"), &side.noise);
             archive.put_whole(&format!("side_{s}_parts"), [side.parts.len()]);
             for (p, part) in side.parts.iter().enumerate() {
                 archive.put_whole(&format!("side_{s}_bands_{p}"), part.bands.iter().copied());

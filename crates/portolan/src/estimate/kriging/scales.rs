@@ -1,0 +1,110 @@
+//! How much every band varies and how noisy it is. Bands share a law; each has a scale of its own,
+//! drawn towards the others' as far as bands are alike, and noise of its own where places were read
+//! repeatedly.
+
+use crate::gaussian_process::Scatter;
+
+/// What is known of a band's scale by its own readings.
+pub(in crate::estimate) struct Own {
+    /// Its sill, and the sill that its noise goes by: a field that varies more in one place than in
+    /// another must not make its receivers better. None where it has too few readings.
+    pub sill: Option<(f64, f64)>,
+    /// Readings less what was estimated from them.
+    pub freedom: f64,
+}
+
+/// Fewer bands than this do not show how much bands differ; how many readings the pooled sill then
+/// counts for.
+const LEAST_BANDS: usize = 4;
+const USUAL_COUNT: f64 = 4.0;
+/// The least and the most that it counts for.
+const COUNTS: (f64, f64) = (1.0, 1e3);
+/// Variance of the logarithm of a sill that is estimated from one degree of freedom.
+const OF_ONE: f64 = 2.5;
+/// Readings that a band's share of the law's noise counts for beside its own repeats.
+const LAW_COUNT: f64 = 10.0;
+
+/// For how many readings of a band the pooled sill counts: the more, the more alike bands are.
+fn pooled_count(own: &[Own]) -> f64 {
+    let known: Vec<(f64, f64)> = own
+        .iter()
+        .filter(|o| o.freedom >= 3.0)
+        .filter_map(|o| Some((o.sill.filter(|s| s.0 > 0.0)?.0.ln(), OF_ONE / o.freedom)))
+        .collect();
+    if known.len() < LEAST_BANDS {
+        return USUAL_COUNT;
+    }
+    let count = known.len() as f64;
+    let mean = known.iter().map(|(log, _)| log).sum::<f64>() / count;
+    let total = known.iter().map(|(log, _)| (log - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let sampled = known.iter().map(|(_, variance)| variance).sum::<f64>() / count;
+    (2.0 / (total - sampled).max(1e-9)).clamp(COUNTS.0, COUNTS.1)
+}
+
+/// The sill of every band as predictions see it, and the one that its noise goes by. That they are
+/// themselves estimated makes a normal distribution Student's, which is wider.
+pub(in crate::estimate) fn band_sills(own: &[Own], pooled: f64) -> Vec<(f64, f64)> {
+    let count = pooled_count(own);
+    let all: f64 = own.iter().map(|o| o.freedom).sum();
+    own.iter()
+        .map(|o| {
+            let freedom = o.sill.map_or(0.0, |_| o.freedom);
+            let known = freedom + count.min(all);
+            let wider = (known / (known - 2.0).max(0.5 * known)).max(1.0) / (freedom + count);
+            let (sill, of_noise) = o.sill.unwrap_or((0.0, 0.0));
+            let drawn = |own: f64| (freedom * own + count * pooled) * wider;
+            (drawn(sill), drawn(of_noise))
+        })
+        .collect()
+}
+
+/// Noise variance of a reading in every band of a group, from what the law says of each and from the
+/// repeats.
+pub(in crate::estimate) fn band_noise(scatter: &Scatter, law: &[f64]) -> Vec<f64> {
+    if scatter.freedom == 0.0 {
+        return law.to_vec();
+    }
+    let both = law.iter().zip(&scatter.squares);
+    both.map(|(law, squares)| {
+        let own = (squares - scatter.freedom * scatter.stated).max(0.0);
+        (own + LAW_COUNT * law) / (scatter.freedom + LAW_COUNT)
+    })
+    .collect()
+}
+
+impl Own {
+    /// Of bands that share their readings' places.
+    pub fn of(sills: Option<Vec<(f64, f64)>>, freedom: f64, bands: usize) -> Vec<Own> {
+        let sill = |k: usize| sills.as_ref().map(|s| s[k]);
+        (0..bands).map(|k| Own { sill: sill(k), freedom: freedom.max(0.0) }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bands(sills: &[f64], freedom: f64) -> Vec<Own> {
+        sills.iter().map(|s| Own { sill: Some((*s, *s)), freedom }).collect()
+    }
+
+    #[test]
+    fn bands_that_are_alike_share_a_sill_and_others_keep_theirs() {
+        let alike = band_sills(&bands(&[0.9, 1.1, 1.0, 1.05, 0.95], 20.0), 1.0);
+        assert!(alike.iter().all(|s| (s.0 - 1.0).abs() < 0.05), "{alike:?}");
+        let apart = band_sills(&bands(&[0.1, 10.0, 1.0, 3.0, 0.3], 200.0), 3.0);
+        assert!(apart[0].0 < 0.13 && apart[1].0 > 9.5, "{apart:?}");
+        // Few readings: wider than the estimate.
+        assert!(band_sills(&bands(&[1.0], 6.0), 1.0)[0].0 > 1.2);
+        let nothing = [Own { sill: None, freedom: 0.0 }];
+        assert!(band_sills(&nothing, 2.0)[0].1 >= 2.0);
+    }
+
+    #[test]
+    fn repeats_decide_how_noisy_a_band_is() {
+        let scatter = Scatter { squares: vec![100.0, 900.0], freedom: 100.0, stated: 0.0 };
+        let noise = band_noise(&scatter, &[1.0, 1.0]);
+        assert!((noise[0] - 1.0).abs() < 0.01 && noise[1] > 8.0, "{noise:?}");
+        assert_eq!(band_noise(&Scatter::default(), &[1.0]), [1.0]);
+    }
+}

@@ -15,7 +15,7 @@ mod weights;
 use super::combined::Combined;
 use super::emitters::{completed, start_factors};
 use super::field::{Structure, alone};
-use super::folds::spread_folds;
+use super::folds::{spread_folds, thinned};
 use super::held_out::{Judge, Losses};
 use super::robust::{WILD, tamed};
 use super::{Context, Emitters, Field, Kriging, Method, OptionSpec, Options, ThinPlate};
@@ -295,8 +295,7 @@ impl Auto {
                 return Ok(Run { model: Some(model), losses: Some(losses) });
             }
             let dealt = spread_folds(readings.sites(), HELD_PARTS);
-            let step = dealt[0].len().div_ceil(MOST_HELD);
-            let held: Vec<usize> = dealt[0].iter().copied().step_by(step).collect();
+            let held = thinned(readings.sites(), &dealt[0], MOST_HELD);
             let losses = held_out(entrant, readings, judge, context, &[held], &progress.quiet())?;
             return Ok(Run { model: Some(model), losses });
         }

@@ -1,6 +1,8 @@
 //! What `field` and the oracle find: emitters with a field and a spectrum each.
 
-use ndarray::{Array2, Array3};
+use std::collections::HashMap;
+
+use ndarray::{Array2, Array3, Axis};
 
 use super::draw::{EmitterField, EmitterKriging, Fields};
 use super::law::{Law, Mast, PathLoss, Shadow};
@@ -210,10 +212,12 @@ impl Predictor for EmitterFields {
 
     fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<Array2<f64>>, EstimateError> {
         let Some(logs) = self.kriging.leave_one_out()? else { return Ok(None) };
-        if sensors.len() != self.kriging.sensors.len() {
-            return Ok(None);
-        }
-        Ok(Some(logs.mapv(f64::exp).t().dot(&self.psd)))
+        let places = self.kriging.sensors.iter().enumerate();
+        let number: HashMap<[u64; 2], usize> = places.map(|(n, at)| (at.bits(), n)).collect();
+        let rows: Option<Vec<usize>> =
+            sensors.iter().map(|at| number.get(&at.bits()).copied()).collect();
+        let Some(rows) = rows else { return Ok(None) };
+        Ok(Some(logs.select(Axis(1), &rows).mapv(f64::exp).t().dot(&self.psd)))
     }
 
     fn save(&self, archive: &mut Archive) {

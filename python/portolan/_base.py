@@ -91,7 +91,7 @@ class Estimator(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignor
             at, levels = self._checked(X, y)
             self.n_features_in_ = at.shape[1]
             self._flat = levels.ndim == 1
-            at, table, repeats = _merged(at, levels, sample_weight)
+            at, table, repeats = _rows(at, levels, sample_weight)
             if self.n_features_in_ != 2:
                 self.model_ = fit_space(self._method, options, at, table, repeats)
                 return self
@@ -156,13 +156,15 @@ class Estimator(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignor
         return tags
 
 
-def _merged(at: Any, levels: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Places, levels (n, bands) and how often each was read; readings at one place are merged."""
+def _rows(at: Any, levels: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Places, levels (n, bands) and how often each was read.
+
+    In the plane two readings of one place are two rows; elsewhere they are merged.
+    """
     table = levels[:, None] if levels.ndim == 1 else levels
     weight = None if sample_weight is None else as_floats(sample_weight, "sample_weight")
     if weight is None or weight.ndim == 0:
         if at.shape[1] == 2:
-            # Readings merge what stands at one place themselves.
             return at, table, None
         weight = np.ones(len(table))
     if weight.shape != (len(levels),):
@@ -171,8 +173,12 @@ def _merged(at: Any, levels: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         raise ValueError("sample_weight: how often each reading was taken, 0 or more")
     if not (weight > 0).any():
         raise ValueError("all of sample_weight is zero: no reading is left")
-    places, place_of = np.unique(at[weight > 0], axis=0, return_inverse=True)
-    table, weight = table[weight > 0], weight[weight > 0]
+    at, table, weight = at[weight > 0], table[weight > 0], weight[weight > 0]
+    if at.shape[1] == 2:
+        # Shares below one are relative: the lightest row counts as one reading.
+        often = weight / min(1.0, weight.min())
+        return at, table, np.repeat(often[:, None], table.shape[1], axis=1)
+    places, place_of = np.unique(at, axis=0, return_inverse=True)
     total, count = np.zeros((2, len(places), table.shape[1]))
     known = ~np.isnan(table)
     share = weight[:, None] * known

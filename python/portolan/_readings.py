@@ -30,7 +30,8 @@ def as_floats(values: ArrayLike, what: str) -> Floats:
 class Readings:
     """What sensors read: places in metres, values in dBm (or another unit that is said).
 
-    ``values`` is (sensors,) or (sensors, bands), NaN where nothing was read. ``unit`` is "dbm",
+    ``values`` is (sensors,) or (sensors, bands), NaN where nothing was read. A place that was read
+    twice is two rows: how far they differ tells the noise. ``unit`` is "dbm",
     "db" for a receiver without calibration, or "relative" (with its ``offset``) for maps as the
     paper simulates them. ``not_heard`` marks entries that are only known to lie below ``floor``
     (one level for all bands or one each); ``repeats`` says how often an entry was read, ``noise_db``
@@ -191,8 +192,8 @@ class Readings:
         """Readings from a data frame.
 
         Wide: a row for each sensor, every column but x and y a band. Long: ``value`` names the
-        column of the readings and ``band`` that of their bands; what a place read in a band more
-        than once is averaged and counted.
+        column of the readings and ``band`` that of their bands; the second reading of a band at a
+        place is in the second row of that place, and so on.
         """
         missing = [name for name in (x, y, value, band) if name is not None and name not in frame]
         if missing:
@@ -215,15 +216,15 @@ class Readings:
             number = {name: k for k, name in enumerate(bands)}
             column_of = np.array([number.get(name, -1) for name in frame[band]])
         there = np.isfinite(db) & (column_of >= 0)
-        total = np.zeros((len(at), len(bands)))
-        count = np.zeros_like(total)
-        np.add.at(total, (row_of[there], column_of[there]), db[there])
-        np.add.at(count, (row_of[there], column_of[there]), 1.0)
-        with np.errstate(invalid="ignore"):
-            mean = np.where(count > 0, total / count, np.nan)
-        repeats = np.maximum(count, 1.0) if count.max(initial=0) > 1 else None
+        place_of, column_of = row_of[there], column_of[there]
+        visit = _visits(place_of * len(bands) + column_of)
+        rows = np.ones(len(at), dtype=int)
+        np.maximum.at(rows, place_of, visit + 1)
+        first = np.cumsum(rows) - rows
+        values = np.full((rows.sum(), len(bands)), np.nan)
+        values[first[place_of] + visit, column_of] = db[there]
         names = None if band is None else [str(name) for name in bands]
-        return cls(at, mean, names=names, unit=unit, repeats=repeats)
+        return cls(np.repeat(at, rows, axis=0), values, names=names, unit=unit)
 
     def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Writes a file that the command reads too (.npz, .csv or .mat)."""
@@ -311,6 +312,17 @@ def _remade(
 ) -> Readings:
     native = _made(places, values, **parts).with_devices(devices)
     return Readings._of(native if grid is None else native.with_grid(grid))
+
+
+def _visits(keys: NDArray[np.intp]) -> NDArray[np.intp]:
+    """How many equal keys stand before each."""
+    order = np.argsort(keys, kind="stable")
+    number = np.arange(len(keys))
+    fresh = np.ones(len(keys), dtype=bool)
+    fresh[1:] = keys[order][1:] != keys[order][:-1]
+    visit = np.empty_like(number)
+    visit[order] = number - np.maximum.accumulate(np.where(fresh, number, 0))
+    return visit
 
 
 def _made(

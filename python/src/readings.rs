@@ -66,17 +66,7 @@ pub fn readings(
         _ => return Err(PyValueError::new_err("give values or levels")),
     };
     let bands = values.dim().1;
-    // What is said for each entry belongs to one sensor: only plain readings are merged.
-    let plain = !linear
-        && not_heard.is_none()
-        && repeats.is_none()
-        && noise_db.is_none()
-        && time_s.is_none();
-    let mut inner = match plain && matches!(values, Values::Power(_)) {
-        true => Readings::merged(sites, values, scale).map(|(merged, _)| merged),
-        false => Readings::new(sites, values, scale),
-    }
-    .map_err(errors::input)?;
+    let mut inner = Readings::new(sites, values, scale).map_err(errors::input)?;
     if names.is_some() || freq_hz.is_some() {
         let labels = BandLabels::new(freq_hz, names, bands).map_err(errors::input)?;
         inner = inner.with_labels(labels).map_err(errors::input)?;

@@ -40,11 +40,38 @@ def test_long_and_wide_tables_say_the_same() -> None:
         pd.concat([long, long]), x="east", y="north", value="rssi", band="channel"
     )
     assert first.names == second.names == ["a", "b"]
-    order = np.lexsort((first.places[:, 1], first.places[:, 0]))
+    # Read twice: two rows of every place.
+    order = np.lexsort((first.places[:, 1], first.places[:, 0])).repeat(2)
     assert np.allclose(first.places[order], second.places)
     assert np.allclose(first.values[order], second.values)
     with pytest.raises(ValueError, match="no column 'lat'"):
         portolan.Readings.from_dataframe(wide, x="lat")
+
+
+def test_two_visits_to_one_place_are_two_rows(tmp_path: Path) -> None:
+    places, levels = survey(sensors=30, bands=2)
+    places, levels = np.vstack([places, places[:9]]), np.vstack([levels, levels[:9] + 1.0])
+    readings = portolan.Readings(places, levels)
+    assert len(readings) == 39
+    readings.write(tmp_path / "rows.npz")
+    again = portolan.Readings.read(tmp_path / "rows.npz")
+    assert np.array_equal(again.places, places) and np.allclose(again.values, levels)
+    mean = np.vstack([0.5 * (levels[:9] + levels[30:]), levels[9:30]])
+    for kind in (portolan.Nearest, portolan.InverseDistance, portolan.ThinPlate):
+        with pytest.warns(UserWarning, match="9 readings at places read before were averaged"):
+            found = kind().fit(places, levels)
+        expected = kind().fit(places[:30], mean)
+        at = places[:5] + 0.3
+        assert np.allclose(found.predict(at), expected.predict(at))
+    assert np.isfinite(portolan.Kriging().fit(places, levels).predict(places)).all()
+    for _, held in portolan.SpatialFold(4, split="random").split(places):
+        assert all(number + 30 in held for number in held if number < 9)
+    with pytest.warns(UserWarning, match="averaged"):
+        light = portolan.Nearest().fit(places, levels, sample_weight=np.ones(39))
+    with pytest.warns(UserWarning, match="averaged"):
+        heavy = portolan.Nearest().fit(places, levels, sample_weight=np.where(np.arange(39) < 30, 3, 1))
+    assert np.allclose(light.predict(places[:9]), levels[:9] + 0.5)
+    assert np.allclose(heavy.predict(places[:9]), levels[:9] + 0.25)
 
 
 def test_a_map_is_what_the_model_predicts(tmp_path: Path) -> None:

@@ -363,7 +363,7 @@ pub(crate) fn parse(
         };
         let value = match is_map {
             true => Content::Map(table.into_map(&mut warnings)?),
-            false => Content::Readings(table.into_readings(&mut warnings)?),
+            false => Content::Readings(table.into_readings()?),
         };
         return Ok(Loaded { value, warnings });
     }

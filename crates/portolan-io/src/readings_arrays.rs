@@ -51,14 +51,13 @@ pub(crate) fn read(
         }
         (false, _) => levels(store)?,
     };
-    let (sensors, bands) = values.dim();
-    let (readings, merged) = Readings::merged(sites, values, scale)?;
-    warn_merged(merged, warnings);
+    let bands = values.dim().1;
+    let readings = Readings::new(sites, values, scale)?;
     let labels = labels(store, bands)?;
     let crs = crs(store, options)?;
     let readings = readings.with_grid(grid)?.with_labels(labels)?.with_crs(crs);
     let readings = readings.with_devices(devices(store)?);
-    attach(readings, store, merged == 0, (sensors, bands))
+    attach(readings, store)
 }
 
 /// The devices whose offsets were taken out of the readings.
@@ -77,19 +76,11 @@ fn devices(store: &mut dyn Store) -> Check<Option<Devices>> {
     Ok(Some(Devices::known(names, offset, se, spread)?))
 }
 
-/// What is known about single entries; sensors that were merged have lost it.
-fn attach(
-    readings: Readings,
-    store: &mut dyn Store,
-    apart: bool,
-    (sensors, bands): (usize, usize),
-) -> Check<Readings> {
+/// What is known about single entries.
+fn attach(readings: Readings, store: &mut dyn Store) -> Check<Readings> {
+    let (sensors, bands) = readings.values().dim();
     let mut entries = |name: &'static str| -> Check<Option<Array2<f64>>> {
         let Some(index) = store.position(name) else { return Ok(None) };
-        if !apart {
-            let what = "sensors share a place: give every place once, or leave it out";
-            return Err(Problem::new(format!("array '{name}' cannot be used where {what}")));
-        }
         let array = store.load(index)?;
         let array = if array.ndim() == 1 { array.insert_axis(Axis(1)) } else { array };
         let array = matrix(name, array, "sensors x bands")?;
@@ -108,9 +99,7 @@ fn attach(
     if count.is_some() {
         readings = readings.with_repeats(count)?;
     }
-    if apart {
-        readings = readings.with_time_s(time)?;
-    }
+    readings = readings.with_time_s(time)?;
     let Some(silent) = not_heard else { return Ok(readings) };
     let silent = silent.mapv(|v| v != 0.0);
     let floor = match store.find("floor_dbm")? {
@@ -122,12 +111,6 @@ fn attach(
         _ => floor,
     };
     Ok(readings.with_not_heard(silent, floor.iter().map(|f| 10f64.powf(f / 10.0)).collect())?)
-}
-
-pub(crate) fn warn_merged(merged: usize, warnings: &mut Vec<String>) {
-    if merged > 0 {
-        warnings.push(format!("{merged} sensor(s) share a place with an earlier one: averaged"));
-    }
 }
 
 fn sites(store: &mut dyn Store) -> Check<Vec<Site>> {

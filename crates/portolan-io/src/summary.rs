@@ -79,8 +79,10 @@ pub struct FileSummary {
     /// Missing entries, and how many there are in all.
     pub gaps: usize,
     pub entries: usize,
-    /// Sensors of readings.
+    /// Rows of readings: two visits to one place are two.
     pub sensors: Option<usize>,
+    /// Different places among them.
+    pub places: Option<usize>,
     pub quantiser: Option<QuantiserSummary>,
     /// Emitters of a factored map.
     pub factors: Option<usize>,
@@ -162,6 +164,7 @@ impl FileSummary {
             gaps: 0,
             entries: 0,
             sensors: None,
+            places: None,
             quantiser: None,
             factors: None,
             emitters: 0,
@@ -243,6 +246,7 @@ impl FileSummary {
         self.describe_bands(readings.labels());
         self.crs = readings.crs().map(|crs| crs.to_string());
         self.sensors = Some(readings.sensors());
+        self.places = Some(readings.places());
         self.entries = readings.sensors() * readings.bands();
         if let Values::Levels { quantiser, .. } = readings.values() {
             self.quantiser = Some(QuantiserSummary {
@@ -326,7 +330,12 @@ impl FileSummary {
             }
         }
         if let Some(sensors) = self.sensors {
-            writeln!(f, "sensors    {sensors}")?;
+            match self.places {
+                Some(places) if places < sensors => {
+                    writeln!(f, "sensors    {sensors} rows at {places} places")?;
+                }
+                _ => writeln!(f, "sensors    {sensors}")?,
+            }
         }
         if let Some(QuantiserSummary { levels, sigma, offset }) = &self.quantiser {
             writeln!(f, "quantised  {levels} levels, sigma {sigma}, a {offset}")?;

@@ -165,6 +165,7 @@ pub fn summary_json(summary: &FileSummary) -> Value {
         "gaps": summary.gaps,
         "entries": summary.entries,
         "sensors": summary.sensors,
+        "places": summary.places,
         "quantiser": quantiser,
         "factors": summary.factors,
         "emitters": summary.emitters,

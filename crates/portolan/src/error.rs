@@ -94,18 +94,6 @@ pub enum InputError {
         /// Columns of the grid.
         cols: usize,
     },
-    /// Two sensors at one place where that is not allowed.
-    #[error("sensors {first} and {second} both stand at x {x_m} m, y {y_m} m: merge them")]
-    DuplicateSite {
-        /// The sensor that came first, counted from 0.
-        first: usize,
-        /// The later one.
-        second: usize,
-        /// Metres along x.
-        x_m: f64,
-        /// Metres along y.
-        y_m: f64,
-    },
     /// A noise, repeat count or time that cannot be used.
     #[error("{what} of sensor {sensor}, band {band} is {value}: it must be {expected}")]
     Entry {

@@ -54,8 +54,9 @@ impl Values {
     }
 }
 
-/// Readings of at least two sensors, checked when they are made: places are finite and differ,
-/// values are usable, every band is heard by someone.
+/// Readings in at least two rows, checked when they are made: places are finite, values are usable,
+/// every band is heard by someone. A row is what a sensor read at a place at once: two visits to one
+/// place are two rows, and how far they differ tells the noise.
 ///
 /// ```
 /// use ndarray::array;
@@ -92,7 +93,7 @@ pub struct NotHeard {
 }
 
 impl Readings {
-    /// One row of `values` per site. Where the scale has no zero, powers of zero are "not heard",
+    /// One row of `values` per site; a site may be given any number of times. Where the scale has no zero, powers of zero are "not heard",
     /// below the faintest reading of their band.
     ///
     /// ```
@@ -108,13 +109,6 @@ impl Readings {
     /// ```
     pub fn new(sites: Vec<Site>, values: Values, scale: Scale) -> Result<Self, InputError> {
         check_sites(&sites)?;
-        let mut seen = std::collections::HashMap::with_capacity(sites.len());
-        for (second, site) in sites.iter().enumerate() {
-            if let Some(first) = seen.insert(site.bits(), second) {
-                let Site { x_m, y_m } = *site;
-                return Err(InputError::DuplicateSite { first, second, x_m, y_m });
-            }
-        }
         Self::checked(sites, values, scale)
     }
 
@@ -164,12 +158,12 @@ impl Readings {
         })
     }
 
-    /// Where the sensors stand.
+    /// Where the sensors stand, row by row; places may repeat.
     pub fn sites(&self) -> &[Site] {
         &self.sites
     }
 
-    /// Number of sensors.
+    /// Number of rows: a sensor that was read twice counts twice.
     pub fn sensors(&self) -> usize {
         self.sites.len()
     }

@@ -78,12 +78,13 @@ impl Scale {
         }
     }
 
-    /// The mean of powers read at one place: in dB, but in power where the scale is relative.
-    pub(crate) fn mean(self, powers: impl Iterator<Item = f64>) -> f64 {
+    /// The mean of powers read at one place, each with its weight: in dB, but in power where the
+    /// scale is relative.
+    pub(crate) fn mean(self, powers: impl Iterator<Item = (f64, f64)>) -> f64 {
         let (mut sum, mut count) = (0.0, 0.0);
-        for power in powers {
-            sum += if self.has_zero() { power } else { power.ln() };
-            count += 1.0;
+        for (power, weight) in powers {
+            sum += weight * if self.has_zero() { power } else { power.ln() };
+            count += weight;
         }
         match (count > 0.0, self.has_zero()) {
             // 0 / 0 would be a NaN whose sign depends on the processor.

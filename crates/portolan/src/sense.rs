@@ -38,7 +38,7 @@ pub enum SensorLayout {
     Fraction(f64),
     /// This many random cells.
     Count(usize),
-    /// These cells.
+    /// These cells; one that is given twice is read twice.
     Cells(Vec<Cell>),
     /// A regular lattice, one sensor every so many cells along both axes, centred.
     Lattice(usize),
@@ -173,7 +173,7 @@ fn place(
             draw_cells(grid, &known, count.max(2), rng)
         }
         SensorLayout::Count(count) => draw_cells(grid, &known_cells(map), *count, rng),
-        SensorLayout::Cells(cells) => distinct_cells(grid, cells).map(|()| cells.clone()),
+        SensorLayout::Cells(cells) => check_cells(grid, cells).map(|()| cells.clone()),
         SensorLayout::Lattice(0) | SensorLayout::Path { every: 0, .. } => {
             request("sensors every 0 cells: it takes 1 or more".into())
         }
@@ -203,20 +203,16 @@ fn place(
     }
 }
 
-/// Cells must lie on the grid and differ.
-fn distinct_cells(grid: Grid, cells: &[Cell]) -> Result<(), InputError> {
-    let mut seen = std::collections::HashMap::with_capacity(cells.len());
-    for (second, &cell) in cells.iter().enumerate() {
-        let Site { x_m, y_m } = grid.site(cell);
-        if !grid.contains(cell) {
-            let (rows, cols) = (grid.rows(), grid.cols());
-            return Err(InputError::OffGrid { sensor: second, x_m, y_m, rows, cols });
-        }
-        if let Some(first) = seen.insert(cell, second) {
-            return Err(InputError::DuplicateSite { first, second, x_m, y_m });
+/// Cells must lie on the grid.
+fn check_cells(grid: Grid, cells: &[Cell]) -> Result<(), InputError> {
+    match cells.iter().position(|&cell| !grid.contains(cell)) {
+        None => Ok(()),
+        Some(sensor) => {
+            let (Site { x_m, y_m }, rows, cols) =
+                (grid.site(cells[sensor]), grid.rows(), grid.cols());
+            Err(InputError::OffGrid { sensor, x_m, y_m, rows, cols })
         }
     }
-    Ok(())
 }
 
 fn known_cells(map: &RadioMap) -> Vec<usize> {

@@ -66,6 +66,28 @@ impl Point for Site {
     }
 }
 
+/// Numbers of the rows at each place, places in order of their first row.
+pub(crate) fn by_place(sites: &[Site]) -> Vec<Vec<usize>> {
+    grouped(sites.len(), |row| sites[row].bits())
+}
+
+/// Numbers with the same key, groups in order of their first number.
+pub(crate) fn grouped<K: std::hash::Hash + Eq>(
+    count: usize,
+    key: impl Fn(usize) -> K,
+) -> Vec<Vec<usize>> {
+    let mut slot = std::collections::HashMap::new();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for number in 0..count {
+        let at = *slot.entry(key(number)).or_insert_with(|| {
+            groups.push(Vec::new());
+            groups.len() - 1
+        });
+        groups[at].push(number);
+    }
+    groups
+}
+
 /// The mean of some places, coordinate by coordinate; relative to the first, because coordinates may
 /// be millions of metres.
 pub(crate) fn middle<P: Point>(sites: &[P]) -> Vec<f64> {

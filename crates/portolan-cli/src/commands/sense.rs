@@ -42,7 +42,7 @@ pub fn run(args: &SenseArgs) -> Result<(), Failure> {
         "{}: {} sensors ({:.1} % of the cells), {} bands",
         args.output.display(),
         readings.sensors(),
-        100.0 * readings.sensors() as f64 / truth.grid().cells() as f64,
+        100.0 * readings.places() as f64 / truth.grid().cells() as f64,
         readings.bands()
     ));
     Ok(())

@@ -103,7 +103,6 @@ fn bad_values_of_sense() {
         ("--lattice 0", "1 or more"),
         ("--cells 1,1;99,2", "row 99, col 2"),
         ("--cells 1,1", "1 sensor"),
-        ("--cells 1,1;1,1", "both stand at x 1 m, y 1 m"),
         ("--cells 1;2", "row,col"),
         ("--cells nowhere.txt", "nowhere.txt"),
         ("--path 1,1", "two waypoints"),

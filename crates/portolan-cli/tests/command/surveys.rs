@@ -52,7 +52,7 @@ fn a_unit_that_no_name_tells_comes_from_the_command_line() {
 }
 
 #[test]
-fn duplicate_cells_are_averaged_with_a_warning() {
+fn methods_without_noise_average_cells_given_twice_and_say_so() {
     let desk = Desk::new();
     desk.write("twice.csv", "row,col,mw_1GHz\n0,0,1\n2,2,4\n2,2,8\n5,5,2\n");
     // In dB the mean of 4 and 8 is their geometric one.
@@ -60,13 +60,43 @@ fn duplicate_cells_are_averaged_with_a_warning() {
     desk.write("once.csv", format!("row,col,mw_1GHz\n0,0,1\n2,2,{mean}\n5,5,2\n"));
     let twice = desk.ok("estimate twice.csv -o twice.npz --method idw --grid 8x8");
     assert!(
-        twice.stderr.contains("note: twice.csv: 1 sensor(s) share a place"),
+        twice.stderr.contains("1 reading at a place read before was averaged: idw has no model"),
         "{}",
         twice.stderr
     );
     let once = desk.ok("estimate once.csv -o once.npz --method idw --grid 8x8");
-    assert!(!once.stderr.contains("share a place"), "{}", once.stderr);
+    assert!(!once.stderr.contains("averaged"), "{}", once.stderr);
     assert_eq!(desk.read("twice.npz"), desk.read("once.npz"));
+    // Every line stays a row.
+    let rows = desk.ok("inspect twice.csv --grid 8x8");
+    assert!(rows.stdout.contains("4 rows at 3 places"), "{}", rows.stdout);
+}
+
+#[test]
+fn every_command_takes_places_that_were_visited_twice() {
+    let desk = Desk::new();
+    let mut text = String::from("x_m,y_m,dbm_1GHz,dbm_2GHz\n");
+    for i in 0..60 {
+        let (place, wiggle) = (i % 40, f64::from(i * 37 % 11) / 3.0);
+        let (x, y) = (place % 7, place / 7);
+        text += &format!("{x},{y},{:.2},{:.2}\n", -50.0 - f64::from(x) - wiggle, -60.0 + wiggle);
+    }
+    desk.write("walk.csv", text);
+    desk.ok("fit walk.csv -o model.npz --method kriging");
+    desk.ok("advise walk.csv --count 3");
+    desk.ok("advise model.npz --count 3");
+    desk.ok("coverage model.npz --above -55");
+    desk.ok("predict model.npz -o near.npz --mask distance=2 --mask hull");
+    desk.ok("estimate walk.csv -o map.npz --method idw --mask distance=2");
+    desk.ok("convert walk.csv walk.npz");
+    desk.ok("convert walk.npz walk.geojson");
+    desk.ok("convert walk.npz again.csv");
+    assert_eq!(desk.json("inspect again.csv --json")["sensors"], 60);
+    assert_eq!(desk.json("inspect walk.geojson --json")["places"], 40);
+    desk.ok("plot map.npz -o map.png --readings walk.npz");
+    for split in ["random", "blocks"] {
+        desk.ok(&format!("validate walk.npz --split {split} --methods idw,thin_plate,kriging"));
+    }
 }
 
 #[test]

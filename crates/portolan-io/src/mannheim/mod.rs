@@ -20,7 +20,6 @@ use portolan::{BandLabels, Cell, Grid, Readings, Scale, Site, Values};
 
 use crate::error::{Check, IoError, Problem, Result, shown};
 use crate::options::{ReadOptions, Unit};
-use crate::readings_arrays::warn_merged;
 
 pub(crate) use source::{is_trace, is_trace_archive};
 use trace::Medians;
@@ -125,8 +124,7 @@ pub(crate) fn readings(
     };
     let sites = medians.places.iter().map(|place| Site::new(place.x_m, place.y_m)).collect();
     let values = Values::Power(linear(&medians));
-    let (readings, merged) = Readings::merged(sites, values, Scale::Absolute)?;
-    warn_merged(merged, warnings);
+    let readings = Readings::new(sites, values, Scale::Absolute)?;
     Ok(readings.with_grid(grid)?.with_labels(BandLabels::from_frequencies(medians.freq_hz)?)?)
 }
 

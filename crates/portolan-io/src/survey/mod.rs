@@ -13,5 +13,5 @@ pub use clock::Clock;
 pub(crate) use clock::time_of;
 pub(crate) use devices::DeviceNames;
 pub(crate) use points::{is_geojson, table_of_points};
-pub(crate) use sightings::{BandKind, MOST_ENTRIES, Sighting, Sightings, bits, channel_hz, gather};
+pub(crate) use sightings::{BandKind, MOST_ENTRIES, Sighting, Sightings, channel_hz, gather};
 pub(crate) use sweep::{is_sweep, read_sweeps};

@@ -1,4 +1,5 @@
-//! Levels of bands at places, one by one, and the readings that they make.
+//! Levels of bands at places, one by one, and the readings that they make: the second level of a band
+//! at a place is in the second row of that place, and so on.
 
 use std::collections::HashMap;
 
@@ -48,7 +49,15 @@ struct Entry {
     band: u32,
     power: f64,
     silent: bool,
+    time_s: f64,
     device: Option<u32>,
+}
+
+impl Entry {
+    /// A level, or the word that there was none to hear.
+    fn says(&self) -> bool {
+        self.silent || !self.power.is_nan()
+    }
 }
 
 /// Sightings, by place and band.
@@ -121,7 +130,7 @@ impl Sightings {
             *sum += time_s;
             *count += 1;
         }
-        self.entries.push(Entry { place, band, power, silent, device });
+        self.entries.push(Entry { place, band, power, silent, time_s, device });
     }
 
     pub fn is_empty(&self) -> bool {
@@ -143,8 +152,8 @@ impl Sightings {
         std::mem::take(&mut self.sites)
     }
 
-    /// Places x bands. `sites` are the places in metres; those that are gathered become one, those
-    /// that lost all of their bands are left out.
+    /// Rows x bands. `sites` are the places in metres, on return one for every row; those that are
+    /// gathered become one, those that lost all of their bands are left out.
     pub fn gathered(
         mut self,
         sites: &mut Vec<Site>,
@@ -158,7 +167,7 @@ impl Sightings {
         self.merge_places(sites);
         let devices = self.level(sites, warnings)?;
         let lines = self.entries.len();
-        // Sorting is stable: repeats stay in the order of the file.
+        // Sorting is stable: visits stay in the order of the file.
         self.entries.sort_by_key(|e| (e.place, e.band));
         let kept = self.kept_bands(options, warnings)?;
         self.drop_places(sites, &kept, options.not_heard == Some(Silence::Absent));
@@ -174,27 +183,29 @@ impl Sightings {
                 shape.0
             ))
         })?;
-        let what = format!("a table of {} places x {bands} bands", shape.0);
-        memory::check(&what, (entries as u64).saturating_mul(BYTES), advice)?;
-        let filled = self.fill(shape, &kept, scale);
-        let (power, count, mut silent, repeated) = filled;
-        if repeated > 0 {
-            warnings.push(format!("{repeated} line(s) repeat a place and band: averaged"));
-        }
+        let rows = Rows::new(&self.entries, shape, warnings);
+        let what = format!("a table of {} rows x {bands} bands", rows.place.len());
+        let entries = entries.max(rows.place.len() * bands) as u64;
+        memory::check(&what, entries.saturating_mul(BYTES), advice)?;
+        let Filled { power, count, mut silent, times } = self.fill(&rows, &kept, scale);
         if options.not_heard == Some(Silence::Absent) {
             let mut marked = 0usize;
-            ndarray::Zip::from(&mut silent).and(&power).for_each(|s, p| {
-                if p.is_nan() && !*s {
-                    *s = true;
-                    marked += 1;
+            // What a place heard at all is in its first row.
+            for &row in &rows.first {
+                for (p, s) in power.row(row).iter().zip(silent.row_mut(row)) {
+                    marked += usize::from(p.is_nan() && !*s);
+                    *s |= p.is_nan();
                 }
-            });
+            }
             warnings.push(format!("{marked} band(s) absent where others were heard: not heard"));
         }
         let time_s = self.times.iter().any(|(_, n)| *n > 0).then(|| {
-            self.times.iter().map(|(sum, n)| sum / f64::from(*n)).map(plain_nan).collect()
+            let mean = |(sum, n): (f64, u32)| plain_nan(sum / f64::from(n));
+            let own = times.iter().zip(&rows.place);
+            own.map(|(time, place)| mean(if time.1 > 0 { *time } else { self.times[*place] }))
+                .collect()
         });
-        let count = (repeated > 0).then_some(count);
+        *sites = rows.place.iter().map(|&place| sites[place]).collect();
         Ok((Entries { power, count, silent, spread: None, time_s, devices }, labels))
     }
 
@@ -340,41 +351,96 @@ impl Sightings {
         Ok(BandLabels::new(freq_hz, names, bands)?)
     }
 
-    /// Power, how often it was read, what was not heard, and the number of repeats.
-    fn fill(
-        &self,
-        shape: (usize, usize),
-        kept: &[Option<u32>],
-        scale: Scale,
-    ) -> (Array2<f64>, Array2<f64>, Array2<bool>, usize) {
+    /// The entries row by row.
+    fn fill(&self, rows: &Rows, kept: &[Option<u32>], scale: Scale) -> Filled {
+        let shape = (rows.place.len(), kept.iter().flatten().count());
         let mut power = Array2::from_elem(shape, f64::NAN);
         let mut count = Array2::from_elem(shape, 1.0);
         let mut silent = Array2::from_elem(shape, false);
-        let mut repeated = 0;
+        let mut times = vec![(0.0, 0u32); shape.0];
         for group in self.entries.chunk_by(|a, b| (a.place, a.band) == (b.place, b.band)) {
             let Some(band) = kept[group[0].band as usize] else { continue };
-            let at = [group[0].place as usize, band as usize];
-            // Where the scale has no zero, a power of zero was not heard.
-            let heard = |e: &&Entry| !e.power.is_nan() && (e.power > 0.0 || scale.has_zero());
-            let (mut sum, mut number, mut only) = (0.0, 0usize, f64::NAN);
-            for entry in group.iter().filter(heard) {
-                sum += if scale.has_zero() { entry.power } else { entry.power.ln() };
-                (number, only) = (number + 1, entry.power);
+            let told: Vec<&Entry> = group.iter().filter(|e| e.says()).collect();
+            for visit in 0..told.len().min(rows.most) {
+                let row = rows.first[group[0].place as usize] + visit;
+                let own = || told.iter().skip(visit).step_by(rows.most);
+                let at = [row, band as usize];
+                // Where the scale has no zero, a power of zero was not heard.
+                let heard = own().filter(|e| e.power > 0.0 || (scale.has_zero() && !e.silent));
+                let (mut sum, mut number, mut only) = (0.0, 0usize, f64::NAN);
+                for entry in heard {
+                    sum += if scale.has_zero() { entry.power } else { entry.power.ln() };
+                    (number, only) = (number + 1, entry.power);
+                }
+                count[at] = number.max(1) as f64;
+                power[at] = match number {
+                    0 if own().any(|e| e.power == 0.0) => 0.0,
+                    0 => f64::NAN,
+                    // One reading stays what it is, to the last bit.
+                    1 => only,
+                    _ if scale.has_zero() => sum / number as f64,
+                    _ => (sum / number as f64).exp(),
+                };
+                // Heard once is heard.
+                silent[at] = number == 0 && own().any(|e| e.silent);
+                for entry in own().filter(|e| !e.time_s.is_nan()) {
+                    times[row] = (times[row].0 + entry.time_s, times[row].1 + 1);
+                }
             }
-            repeated += number.saturating_sub(1);
-            count[at] = number.max(1) as f64;
-            power[at] = match number {
-                0 if group.iter().any(|e| e.power == 0.0) => 0.0,
-                0 => f64::NAN,
-                // One reading stays what it is, to the last bit.
-                1 => only,
-                _ if scale.has_zero() => sum / number as f64,
-                _ => (sum / number as f64).exp(),
-            };
-            // Heard once is heard.
-            silent[at] = number == 0 && group.iter().any(|e| e.silent);
         }
-        (power, count, silent, repeated)
+        let count = count.iter().any(|n| *n > 1.0).then_some(count);
+        Filled { power, count, silent, times }
+    }
+}
+
+/// What the rows of readings hold.
+struct Filled {
+    power: Array2<f64>,
+    /// How often each was read, where levels had to share a row.
+    count: Option<Array2<f64>>,
+    silent: Array2<bool>,
+    /// Sum and number of the times in each row.
+    times: Vec<(f64, u32)>,
+}
+
+/// As many rows for a place as the band that was read there most often needs.
+struct Rows {
+    /// The place of every row.
+    place: Vec<usize>,
+    /// The first row of every place.
+    first: Vec<usize>,
+    /// Most rows of a place; further levels share them in turn.
+    most: usize,
+}
+
+impl Rows {
+    /// Of entries sorted by place and band.
+    fn new(entries: &[Entry], (places, bands): (usize, usize), warnings: &mut Vec<String>) -> Self {
+        let mut visits = vec![1usize; places];
+        for group in entries.chunk_by(|a, b| (a.place, a.band) == (b.place, b.band)) {
+            let visits = &mut visits[group[0].place as usize];
+            *visits = (*visits).max(group.iter().filter(|e| e.says()).count());
+        }
+        let needed = visits.iter().copied().max().unwrap_or(1);
+        let mut most = needed;
+        // A table of rows x bands is dense: one place that was read for a day must not fill it.
+        let rows = |most: usize| visits.iter().map(|v| (*v).min(most)).sum::<usize>();
+        while most > 1 && rows(most).saturating_mul(bands) > MOST_ENTRIES {
+            most /= 2;
+        }
+        if most < needed {
+            warnings.push(format!(
+                "places were read up to {needed} times, too often to keep every reading: averaged to \
+                 at most {most} for each place and band"
+            ));
+        }
+        let mut place = Vec::with_capacity(rows(most));
+        let mut first = Vec::with_capacity(places);
+        for (number, visits) in visits.iter().enumerate() {
+            first.push(place.len());
+            place.extend(std::iter::repeat_n(number, (*visits).min(most)));
+        }
+        Self { place, first, most }
     }
 }
 
@@ -408,7 +474,7 @@ pub(crate) fn channel_hz(channel: u32) -> Option<f64> {
 }
 
 /// Equal places have equal bits: -0 is 0.
-pub(crate) fn bits(site: Site) -> [u64; 2] {
+fn bits(site: Site) -> [u64; 2] {
     [(site.x_m + 0.0).to_bits(), (site.y_m + 0.0).to_bits()]
 }
 

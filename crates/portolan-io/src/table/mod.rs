@@ -13,8 +13,7 @@ use portolan::{BandLabels, Cell, Crs, Devices, Grid, RadioMap, Readings, Scale, 
 
 use crate::error::{Check, Problem, quoted, shown};
 use crate::options::{ReadOptions, Silence, Unit};
-use crate::readings_arrays::warn_merged;
-use crate::survey::{MOST_ENTRIES, bits, gather};
+use crate::survey::{MOST_ENTRIES, gather};
 use columns::{Position, TableLayout, TableShape, Told, layout};
 use lines::{Line, Lines};
 pub(crate) use names::is_position;
@@ -61,7 +60,7 @@ pub(crate) struct Table {
 #[derive(Clone, Debug)]
 pub(crate) struct Entries {
     pub power: Array2<f64>,
-    /// How often each was read, in a long table.
+    /// How often each was read, where levels share a row.
     pub count: Option<Array2<f64>>,
     /// Marked as "not heard" by the caller's word.
     pub silent: Array2<bool>,
@@ -136,7 +135,7 @@ impl Table {
         self.map
     }
 
-    pub fn into_readings(self, warnings: &mut Vec<String>) -> Check<Readings> {
+    pub fn into_readings(self) -> Check<Readings> {
         let Entries { power, count, silent, time_s, devices, .. } = self.entries;
         // A band that nobody heard says nothing.
         let floor: Vec<f64> = power
@@ -147,7 +146,7 @@ impl Table {
         let bands = power.ncols();
         let marked = silent.iter().any(|s| *s);
         let mut values = power;
-        // Marked entries go through the merging of places as zeros, which mean the same.
+        // Readings take zeros as not heard.
         if marked && !self.scale.has_zero() {
             ndarray::Zip::from(&mut values).and(&silent).for_each(|x, s| {
                 if *s {
@@ -156,16 +155,9 @@ impl Table {
             });
         }
         drop(silent);
-        let times = time_s.map(|times| Times::new(&self.sites, &times));
-        let (readings, merged) = Readings::merged(self.sites, Values::Power(values), self.scale)?;
-        warn_merged(merged, warnings);
-        let time_s = times.map(|times| times.at(readings.sites()));
+        let readings = Readings::new(self.sites, Values::Power(values), self.scale)?;
         let readings = readings.with_grid(self.grid)?.with_labels(self.labels)?.with_crs(self.crs);
-        let readings = readings.with_time_s(time_s)?.with_devices(devices);
-        let readings = match count {
-            Some(count) if merged == 0 => readings.with_repeats(Some(count))?,
-            _ => readings,
-        };
+        let readings = readings.with_time_s(time_s)?.with_repeats(count)?.with_devices(devices);
         let Some(silent) = readings.not_heard().map(|n| n.entries.clone()) else {
             return Ok(readings);
         };
@@ -199,7 +191,10 @@ impl Table {
             })?;
             lines[grid.index(cell)].push(line);
         }
-        warn_merged(lines.iter().map(|l| l.len().saturating_sub(1)).sum(), warnings);
+        let repeated: usize = lines.iter().map(|l| l.len().saturating_sub(1)).sum();
+        if repeated > 0 {
+            warnings.push(format!("{repeated} line(s) are of a cell given before: averaged"));
+        }
         let unknown = lines.iter().filter(|l| l.is_empty()).count();
         if unknown > 0 {
             let cells = grid.cells();
@@ -216,27 +211,6 @@ impl Table {
         let spread = self.entries.spread.as_ref().map(|spread| mean(spread, true));
         let map = RadioMap::dense(grid, power, self.scale)?.with_labels(self.labels)?;
         Ok(map.with_spread_db(spread)?.with_crs(self.crs))
-    }
-}
-
-/// The mean time of the lines at each place.
-struct Times(std::collections::HashMap<[u64; 2], (f64, f64)>);
-
-impl Times {
-    fn new(sites: &[portolan::Site], times: &[f64]) -> Self {
-        let mut sums = std::collections::HashMap::new();
-        for (site, time) in sites.iter().zip(times).filter(|(_, time)| !time.is_nan()) {
-            let (sum, count) = sums.entry(bits(*site)).or_insert((0.0, 0.0));
-            (*sum, *count) = (*sum + time, *count + 1.0);
-        }
-        Self(sums)
-    }
-
-    fn at(&self, sites: &[portolan::Site]) -> Vec<f64> {
-        let mean = |site: &portolan::Site| {
-            self.0.get(&bits(*site)).map_or(f64::NAN, |(sum, count)| sum / count)
-        };
-        sites.iter().map(mean).collect()
     }
 }
 

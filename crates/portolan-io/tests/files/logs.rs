@@ -64,12 +64,14 @@ fn silence_and_rare_bands() {
     options.survey.min_places = Some(2);
     options.not_heard = Some(Silence::Absent);
     let Loaded { value: found, warnings } = load(text, &options).unwrap();
-    assert_eq!((found.sensors(), found.bands(), found.gaps()), (3, 2, 0));
+    assert_eq!((found.sensors(), found.places(), found.bands(), found.gaps()), (4, 3, 2, 1));
     let silent = found.not_heard().unwrap();
     assert!(silent.entries[[1, 1]] && silent.entries.iter().filter(|s| **s).count() == 1);
-    assert!((10.0 * found.power()[[2, 1]].log10() + 73.0).abs() < 1e-9);
-    assert_eq!(found.repeats().unwrap()[[2, 1]], 2.0);
-    for words in ["without a position", "repeat a place and band", "absent where others"] {
+    for (row, level) in [(2, -72.0), (3, -74.0)] {
+        assert!((10.0 * found.power()[[row, 1]].log10() - level).abs() < 1e-9);
+    }
+    assert!(found.repeats().is_none());
+    for words in ["without a position", "1 band(s) absent where others"] {
         assert!(warnings.iter().any(|w| w.contains(words)), "{words}: {warnings:?}");
     }
     options.survey.min_places = Some(4);
@@ -211,7 +213,11 @@ fn odd_surveys_lose_nothing_in_silence() {
     // Gathered places keep their times.
     let wide = "time,x_m,y_m,dbm_1GHz\n10,0.1,0.1,-60\n20,0.2,0.2,-61\n30,9,9,-70\n";
     let found = load(wide, &gathered(1.0)).unwrap().value;
-    assert_eq!(found.time_s(), Some(&[15.0, 30.0][..]));
+    assert_eq!((found.time_s(), found.places()), (Some(&[10.0, 20.0, 30.0][..]), 2));
+    let log = "time_s,x_m,y_m,freq_mhz,level_dbm\n10,0.1,0.1,100,-60\n12,0.1,0.1,200,-65\n\
+               20,0.2,0.2,100,-61\n30,9,9,100,-70\n";
+    let found = load(log, &gathered(1.0)).unwrap().value;
+    assert_eq!((found.time_s(), found.places()), (Some(&[11.0, 20.0, 30.0][..]), 2));
     // A place that heard only what is set aside did not hear the others.
     let log = "x_m,y_m,bssid,rssi_dbm\n0,0,a,-60\n1,1,a,-61\n5,5,rare,-70\n";
     let mut options = ReadOptions { not_heard: Some(Silence::Absent), ..ReadOptions::default() };
@@ -287,6 +293,37 @@ fn devices_are_brought_to_one_level() {
     );
 }
 
+/// Both phones at every place: the rows stay, and the offset is plain.
+#[test]
+fn devices_that_read_the_same_places_are_levelled_row_by_row() {
+    for long in [false, true] {
+        let head = two_phones(long).lines().next().unwrap().to_string();
+        let mut text = two_phones(long);
+        for line in two_phones(long).lines().skip(1) {
+            let mut fields: Vec<String> = line.split(',').map(String::from).collect();
+            let new = fields[2] == "new";
+            fields[2] = if new { "old" } else { "new" }.into();
+            let levels = if long { 4..5 } else { 3..5 };
+            for level in &mut fields[levels] {
+                let other = level.parse::<f64>().unwrap() + if new { -8.0 } else { 8.0 };
+                *level = format!("{other:.3}");
+            }
+            text += &(fields.join(",") + "\n");
+        }
+        let found = load(&text, &ReadOptions::default()).unwrap().value;
+        assert_eq!((found.sensors(), found.places()), (120, 60), "{head}");
+        let devices = found.devices().unwrap();
+        assert!((devices.offset_db[1] - devices.offset_db[0]).abs() > 7.9, "{devices:?}");
+        // The two rows of a place say the same once the devices are brought to one level.
+        let power = found.power();
+        for (row, site) in found.sites().iter().enumerate() {
+            let other = (0..120).find(|n| *n != row && found.sites()[*n] == *site).unwrap();
+            let apart = 10.0 * (power[[row, 0]] / power[[other, 0]]).log10();
+            assert!(apart.abs() < 0.1, "{site:?}: {apart} dB");
+        }
+    }
+}
+
 #[test]
 fn devices_can_be_left_alone_and_one_place_is_said() {
     let mut options = ReadOptions::default();
@@ -298,4 +335,26 @@ fn devices_can_be_left_alone_and_one_place_is_said() {
     let once = load(&once, &ReadOptions::default()).unwrap();
     let said = |w: &String| w.contains("1 of 3 devices read at one place only ('guest')");
     assert!(once.warnings.iter().any(said), "{:?}", once.warnings);
+}
+
+/// A table of rows x bands is dense: the levels of a receiver that stood still share rows.
+#[test]
+fn a_place_read_for_a_day_shares_rows() {
+    let mut text = String::from("x_m,y_m,bssid,rssi_dbm\n");
+    for i in 0..60_000 {
+        text += &format!("0,0,a,-{}\n", 60 + i % 2);
+    }
+    for i in 0..600 {
+        text += &format!("{i},1,b{i},-70\n{i},1,a,-71\n");
+    }
+    let mut options = ReadOptions::default();
+    options.survey.min_places = Some(1);
+    let Loaded { value: found, warnings } = load(&text, &options).unwrap();
+    assert_eq!((found.places(), found.bands()), (601, 601));
+    assert!(found.sensors() > 10_000 && found.sensors() * found.bands() <= 1 << 24);
+    let counts = found.repeats().unwrap().column(0);
+    assert!(counts.iter().all(|n| *n >= 1.0) && counts.iter().any(|n| *n >= 2.0));
+    let counted = counts.iter().zip(found.sites()).filter(|(_, at)| at.y_m == 0.0);
+    assert_eq!(counted.map(|(n, _)| n).sum::<f64>(), 60_000.0);
+    assert!(warnings.iter().any(|w| w.contains("up to 60000 times")), "{warnings:?}");
 }

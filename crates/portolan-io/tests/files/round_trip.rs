@@ -323,6 +323,48 @@ fn readings_between_cells_keep_all_that_is_known_of_them() {
     }
 }
 
+/// Two visits to one place are two rows, in `sites` and in `cells`.
+#[test]
+fn rows_at_one_place_are_read_back_as_they_are() {
+    let cell = [(1, 2), (0, 0), (1, 2), (3, 1), (1, 2), (0, 0)];
+    for between in [0.0, 0.25] {
+        let sites = cell.map(|(x, y)| Site::new(f64::from(x) + between, f64::from(y))).to_vec();
+        let power = Array2::from_shape_fn((6, 2), |(s, k)| noise(5, 2 * s + k));
+        let written = Readings::new(sites, Values::Power(power), Scale::Absolute)
+            .and_then(|r| r.with_grid(Some(Grid::new(5, 4, 1.0)?)))
+            .and_then(|r| r.with_noise_db(Some(Array2::from_shape_fn((6, 2), |(s, _)| s as f64))))
+            .and_then(|r| r.with_time_s(Some((0..6).map(f64::from).collect())))
+            .unwrap();
+        for name in ARRAY_FILES.into_iter().chain(["r.csv"]) {
+            let options = match name {
+                "r.csv" => ReadOptions { grid: Some((5, 4)), ..ReadOptions::default() },
+                _ => ReadOptions::default(),
+            };
+            let found = readings_back(&written, name, &options);
+            assert_eq!(found.sites(), written.sites(), "{name}");
+            assert_eq!((found.sensors(), found.places()), (6, 3), "{name}");
+            if name != "r.csv" {
+                assert_same_readings(&found, &written, 0.0);
+                assert_eq!(found.noise_db(), written.noise_db(), "{name}");
+                assert_eq!(found.time_s(), written.time_s(), "{name}");
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.npz");
+        write_readings(&path, &written, &WriteOptions::default()).unwrap();
+        let found = inspect(&path, &ReadOptions::default()).unwrap();
+        assert_eq!((found.sensors, found.places), (Some(6), Some(3)));
+        assert!(found.to_string().contains("sensors    6 rows at 3 places"), "{found}");
+        let arrays: Vec<String> = found.arrays.into_iter().map(|a| a.name).collect();
+        let places = if between == 0.0 { "cells" } else { "sites" };
+        assert!(arrays.iter().any(|name| name == places), "{arrays:?}");
+        // Points may stand on one another.
+        let path = folder.path().join("rows.geojson");
+        write_readings(&path, &written, &WriteOptions::default()).unwrap();
+        assert_eq!(read_readings(&path, &ReadOptions::default()).unwrap().value.sensors(), 6);
+    }
+}
+
 #[test]
 fn nothing_is_said_about_files_of_our_own() {
     let folder = tempfile::tempdir().unwrap();

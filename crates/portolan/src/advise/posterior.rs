@@ -8,9 +8,9 @@ use crate::error::EstimateError;
 use crate::gaussian_process::Correlation;
 use crate::grid::{Cell, Grid};
 use crate::linalg::{Cholesky, add_product, product};
-use crate::site::Site;
+use crate::site::{Site, by_place};
 
-/// With more sensors than this, correlations are conditioned on an even selection of them; the
+/// With more places than this, correlations are conditioned on an even selection of them; the
 /// spread knows the others.
 const MOST_SENSORS: usize = 2000;
 /// Below this share of its prior variance a place has nothing left to tell.
@@ -46,16 +46,20 @@ impl Posterior {
         process: Process,
     ) -> Result<Self, EstimateError> {
         let correlation = Correlation::exponential(process.decorrelation_m);
-        let every = sensors.len().div_ceil(MOST_SENSORS).max(1);
-        let used: Vec<Site> = sensors.iter().copied().step_by(every).collect();
+        // Of a place that was read n times the mean is known, with 1/n of the noise.
+        let places = by_place(sensors);
+        let every = places.len().div_ceil(MOST_SENSORS).max(1);
+        let read = || places.iter().step_by(every);
+        let used: Vec<Site> = read().map(|rows| sensors[rows[0]]).collect();
         let noise = process.noise_ratio;
+        let own: Vec<f64> = read().map(|rows| noise / rows.len() as f64).collect();
         let plain = correlation.matrix(&used);
         // Very long decorrelation distances need a little more on the diagonal.
         let cholesky = [0.0, 1e-10, 1e-8, 1e-6]
             .iter()
             .find_map(|jitter| {
                 let mut matrix = plain.clone();
-                (0..used.len()).for_each(|i| matrix[(i, i)] += noise + jitter);
+                (0..used.len()).for_each(|i| matrix[(i, i)] += own[i] + jitter);
                 Cholesky::new(matrix.as_ref())
             })
             .ok_or_else(|| {

@@ -42,6 +42,20 @@ fn advice_goes_where_no_sensor_is() {
     assert_eq!(advice, advise(&readings, &map, &[], process, 12, &Progress::silent()).unwrap());
 }
 
+#[test]
+fn a_place_read_twice_has_half_of_the_noise() {
+    let (sensors, map, process) = one_sided();
+    let twice = [&sensors[..], &sensors[..]].concat();
+    let told = |sensors: &[Site], noise_ratio: f64| {
+        let process = Process { noise_ratio, ..process };
+        advise(sensors, &map, &[], process, 6, &Progress::silent()).unwrap()
+    };
+    // Without noise a second visit says nothing new.
+    assert_eq!(told(&twice, 0.0), told(&sensors, 0.0));
+    assert_ne!(told(&twice, 0.4), told(&sensors, 0.4));
+    assert!(told(&twice, 0.4).iter().all(|a| a.share > 0.0));
+}
+
 /// Posterior variance of a process of unit variance, by solving for the weights of each cell.
 fn variances(grid: Grid, process: Process, sensors: &[Cell]) -> Vec<f64> {
     let correlation = Correlation::exponential(process.decorrelation_m);

@@ -15,7 +15,7 @@ mod weights;
 use super::combined::Combined;
 use super::emitters::{completed, start_factors};
 use super::field::{Structure, alone};
-use super::folds::spread_folds;
+use super::folds::{spread_folds, thinned};
 use super::held_out::{Judge, Losses};
 use super::robust::{WILD, tamed};
 use super::{Context, Emitters, Field, Kriging, Method, OptionSpec, Options};
@@ -46,7 +46,7 @@ const FEWEST: usize = 4;
 const HELD_PARTS: usize = 5;
 /// More held-out sensors than this decide nothing.
 const MOST_HELD: usize = 600;
-/// Sensors up to which methods are weighed; more take too long to leave out.
+/// Places up to which methods are weighed; more take too long to leave out.
 const MOST_WEIGHED: usize = 1500;
 
 /// The best of several methods, by what they predict at sensors that they have not seen.
@@ -252,7 +252,7 @@ impl Auto {
             let (runs, best) = self.race(&entrants, readings, context, progress)?;
             return chosen(&entrants, runs, best, readings, context, progress);
         }
-        let many = readings.sensors() > MOST_WEIGHED;
+        let many = readings.places() > MOST_WEIGHED;
         if many {
             entrants.truncate(2);
         }
@@ -293,8 +293,7 @@ impl Auto {
                 return Ok(Run { model: Some(model), losses: Some(losses) });
             }
             let dealt = spread_folds(readings.sites(), HELD_PARTS);
-            let step = dealt[0].len().div_ceil(MOST_HELD);
-            let held: Vec<usize> = dealt[0].iter().copied().step_by(step).collect();
+            let held = thinned(readings.sites(), &dealt[0], MOST_HELD);
             let losses = held_out(entrant, readings, judge, context, &[held], &progress.quiet())?;
             return Ok(Run { model: Some(model), losses });
         }

@@ -1,15 +1,16 @@
-//! Sensors dealt into folds, for cross-validation.
+//! Sensors dealt into folds, for cross-validation. Rows at one place stay together: a place that is
+//! held out must be new to the fit.
 
 use rand::seq::SliceRandom;
 
 use crate::simulate::stream;
-use crate::site::{Region, Site};
+use crate::site::{Region, Site, by_place};
 
 /// How sensors are dealt into folds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Split {
-    /// Sensor by sensor, at random: how well gaps between sensors are filled.
+    /// Place by place, at random: how well gaps between sensors are filled.
     #[default]
     Random,
     /// Box by box of a lattice over the survey: how well places without any sensor nearby are
@@ -20,7 +21,8 @@ pub enum Split {
 /// Boxes along either side of the survey.
 const BOXES: usize = 5;
 
-/// Numbers of the sensors of every fold; each sensor is in one of them.
+/// Numbers of the sensors of every fold; each sensor is in one of them, and sensors at one place are
+/// in the same.
 ///
 /// ```
 /// use portolan::Site;
@@ -30,13 +32,14 @@ const BOXES: usize = 5;
 /// assert_eq!(dealt.iter().map(Vec::len).collect::<Vec<_>>(), [5, 5, 5, 5]);
 /// ```
 pub fn folds(sites: &[Site], count: usize, split: Split, seed: u64) -> Vec<Vec<usize>> {
-    let count = count.clamp(1, sites.len().max(1));
+    let places = by_place(sites);
+    let count = count.clamp(1, places.len().max(1));
     let mut rng = stream(seed, 7);
     let groups: Vec<Vec<usize>> = match split {
         Split::Random => {
-            let mut order: Vec<usize> = (0..sites.len()).collect();
-            order.shuffle(&mut rng);
-            order.into_iter().map(|sensor| vec![sensor]).collect()
+            let mut places = places;
+            places.shuffle(&mut rng);
+            places
         }
         Split::Blocks => {
             let mut boxes = boxes(sites);
@@ -70,24 +73,35 @@ fn boxes(sites: &[Site]) -> Vec<Vec<usize>> {
     boxes
 }
 
-/// Folds of which each is spread over the whole survey: sensors are dealt in turn along a curve
-/// that visits neighbours one after the other.
+/// Folds of which each is spread over the whole survey: places are dealt in turn along a curve that
+/// visits neighbours one after the other.
 pub(super) fn spread_folds(sites: &[Site], count: usize) -> Vec<Vec<usize>> {
-    let mut order: Vec<usize> = (0..sites.len()).collect();
+    let mut places = by_place(sites);
     if let Some(region) = Region::around(sites) {
         let side = region.width_m().max(region.height_m()).max(f64::MIN_POSITIVE);
-        let key = |&s: &usize| {
+        let key = |rows: &Vec<usize>| {
+            let (site, low) = (sites[rows[0]], region.low);
             let at = |x: f64, low: f64| (((x - low) / side) * 65_535.0) as u32;
-            hilbert(at(sites[s].x_m, region.low.x_m), at(sites[s].y_m, region.low.y_m))
+            (hilbert(at(site.x_m, low.x_m), at(site.y_m, low.y_m)), rows[0])
         };
-        order.sort_by_key(|s| (key(s), *s));
+        places.sort_by_key(key);
     }
     let mut dealt = vec![Vec::new(); count.max(1)];
-    for (i, sensor) in order.into_iter().enumerate() {
-        dealt[i % count.max(1)].push(sensor);
+    for (i, rows) in places.into_iter().enumerate() {
+        dealt[i % count.max(1)].extend(rows);
     }
     dealt.iter_mut().for_each(|fold| fold.sort_unstable());
     dealt
+}
+
+/// About `most` sensors of a larger fold, evenly spread over its order; places stay whole.
+pub(super) fn thinned(sites: &[Site], fold: &[usize], most: usize) -> Vec<usize> {
+    let own: Vec<Site> = fold.iter().map(|&sensor| sites[sensor]).collect();
+    let step = fold.len().div_ceil(most).max(1);
+    let places = by_place(&own).into_iter().step_by(step).flatten();
+    let mut some: Vec<usize> = places.map(|row| fold[row]).collect();
+    some.sort_unstable();
+    some
 }
 
 /// Position along a Hilbert curve over 2^16 x 2^16 squares.
@@ -108,6 +122,8 @@ fn hilbert(mut x: u32, mut y: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn lattice() -> Vec<Site> {
@@ -130,6 +146,50 @@ mod tests {
         assert_ne!(folds(&sites, 5, Split::Random, 3), folds(&sites, 5, Split::Random, 4));
         is_a_partition(&spread_folds(&sites, 7), 400);
         assert_eq!(folds(&sites[..3], 5, Split::Random, 0).len(), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn a_place_is_in_one_fold(
+            at in prop::collection::vec((0..6i32, 0..6i32), 2..80),
+            count in 1usize..8,
+            seed in 0u64..50,
+        ) {
+            let sites: Vec<Site> =
+                at.iter().map(|&(x, y)| Site::new(f64::from(x), 0.1 * f64::from(y))).collect();
+            let mut all = vec![spread_folds(&sites, count)];
+            for split in [Split::Random, Split::Blocks] {
+                let dealt = folds(&sites, count, split, seed);
+                prop_assert!(dealt.iter().all(|fold| !fold.is_empty()));
+                all.push(dealt);
+            }
+            for dealt in all {
+                is_a_partition(&dealt, sites.len());
+                let places = |fold: &Vec<usize>| -> std::collections::HashSet<[u64; 2]> {
+                    fold.iter().map(|&sensor| sites[sensor].bits()).collect()
+                };
+                for (i, fold) in dealt.iter().enumerate() {
+                    let own = places(fold);
+                    for other in &dealt[..i] {
+                        prop_assert!(own.is_disjoint(&places(other)));
+                    }
+                    // Part of a fold leaves no place half held out.
+                    let some = thinned(&sites, fold, 3);
+                    let left: Vec<usize> =
+                        fold.iter().copied().filter(|s| some.binary_search(s).is_err()).collect();
+                    prop_assert!(places(&some).is_disjoint(&places(&left)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_fold_is_spread_over_it() {
+        let fold: Vec<usize> = (0..400).step_by(2).collect();
+        let every_fourth: Vec<usize> = (0..400).step_by(8).collect();
+        assert_eq!(thinned(&lattice(), &fold, 50), every_fourth);
+        assert_eq!(thinned(&lattice(), &fold, 200), fold);
+        assert!(thinned(&lattice(), &[], 50).is_empty());
     }
 
     #[test]

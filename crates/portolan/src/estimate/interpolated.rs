@@ -3,6 +3,7 @@
 use ndarray::Array2;
 use rayon::prelude::*;
 
+use super::averaged::averaged;
 use super::bands::{BandData, Domain, Group};
 use crate::error::EstimateError;
 use crate::gaussian_process::Neighbours;
@@ -95,8 +96,12 @@ impl<S: Surface> Interpolated<S> {
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
         progress.check()?;
-        let fitted = Self::new(surface, BandData::new(readings, domain))?;
-        Ok(Model::new(readings, fitted))
+        let joined = averaged(readings, S::KIND)?;
+        let places = joined.as_ref().map_or(readings, |joined| &joined.readings);
+        let fitted = Self::new(surface, BandData::new(places, domain))?;
+        let mut model = Model::new(readings, fitted);
+        model.report_mut().notes.extend(joined.map(|joined| joined.note));
+        Ok(model)
     }
 
     pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {

@@ -21,6 +21,7 @@
 //! ```
 
 mod auto;
+mod averaged;
 mod bands;
 mod btd;
 mod combined;

@@ -7,6 +7,7 @@ use faer::Mat;
 use ndarray::Array2;
 use rayon::prelude::*;
 
+use super::averaged::averaged;
 use super::field::EmitterFields;
 use super::field::area::Area;
 use super::field::draw::{EmitterField, EmitterKriging};
@@ -116,8 +117,10 @@ impl Method for Oracle {
     ) -> Result<Model, EstimateError> {
         progress.check()?;
         let (truth, factors) = usable(readings, context)?;
-        let area = Area::of(readings);
-        let sites = readings.sites();
+        let joined = averaged(readings, "oracle")?;
+        let places = joined.as_ref().map_or(readings, |joined| &joined.readings);
+        let area = Area::of(places);
+        let sites = places.sites();
         let logs = logs(truth, factors, sites);
         // Universal kriging: nothing is assumed of level and exponent.
         let law = Law { exponent_sd: 1e3, level_sd: 1e3, ..Law::new(&area, 0.0) };
@@ -184,6 +187,7 @@ impl Method for Oracle {
         let shadow_db = DB_PER_LN * sill.sqrt();
         let found = [("decorrelation_m", decorrelation_m), ("shadow_db", shadow_db)];
         model.report_mut().add_fitted(&found);
+        model.report_mut().notes.extend(joined.map(|joined| joined.note));
         Ok(model)
     }
 }

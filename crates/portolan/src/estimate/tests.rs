@@ -2,6 +2,7 @@
 
 mod archives;
 mod maps;
+mod repeats;
 mod requests;
 mod surveys;
 

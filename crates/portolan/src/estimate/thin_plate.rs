@@ -79,7 +79,7 @@ impl Method for ThinPlate {
         _context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
-        let local = self.neighbours(readings.sensors());
+        let local = self.neighbours(readings.places());
         let mut model = Interpolated::fit(*self, self.domain, readings, progress)?;
         model.report_mut().notes.extend(local.map(local_note));
         Ok(model)

@@ -101,8 +101,12 @@ impl Fold {
             Some(band) => Some(t.in_band(number(band)?)),
             None => Some(*t),
         });
+        let rest = some.as_ref().unwrap_or(readings).subset(&kept).ok()?;
+        if rest.places() < 2 {
+            return None;
+        }
         Some(Self {
-            rest: some.as_ref().unwrap_or(readings).subset(&kept).ok()?,
+            rest,
             sites: sensors.iter().map(|&s| readings.sites()[s]).collect(),
             transmitters: transmitters.collect(),
             sensors: sensors.to_vec(),

@@ -1,49 +1,63 @@
-//! Several readings at one place, and readings moved to the cells of a grid.
+//! Several rows at one place made one, and readings moved to the cells of a grid.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use ndarray::Array2;
 
-use super::{NotHeard, Readings, Values, check_sites};
+use super::{NotHeard, Readings, Values};
 use crate::error::InputError;
 use crate::grid::Grid;
 use crate::quantiser::MISSING_LEVEL;
 use crate::scale::Scale;
-use crate::site::Site;
+use crate::site::{Site, by_place, grouped};
 
 impl Readings {
-    /// As [`Readings::new`], but sensors at one place become one, which knows how often each of
-    /// its bands was read: powers are averaged in dB (in power where the scale is relative),
-    /// levels as numbers. Returns how many sensors were merged away.
+    /// Number of different places.
     ///
     /// ```
     /// use ndarray::array;
     /// use portolan::{Readings, Scale, Site, Values};
     /// let sites = vec![Site::new(0.0, 0.0), Site::new(3.5, 1.25), Site::new(0.0, 0.0)];
-    /// let power = array![[1e-6], [5e-7], [1e-8]];
-    /// let (readings, away) = Readings::merged(sites, Values::Power(power), Scale::Absolute)?;
-    /// assert_eq!((readings.sensors(), away), (2, 1));
-    /// // -60 and -80 dBm are -70 dBm.
-    /// assert!((readings.power()[[0, 0]] / 1e-7 - 1.0).abs() < 1e-12);
+    /// let power = Values::Power(array![[1e-6], [5e-7], [1e-8]]);
+    /// let readings = Readings::new(sites, power, Scale::Absolute)?;
+    /// assert_eq!((readings.sensors(), readings.places()), (3, 2));
     /// # Ok::<(), portolan::InputError>(())
     /// ```
-    pub fn merged(
-        sites: Vec<Site>,
-        values: Values,
-        scale: Scale,
-    ) -> Result<(Self, usize), InputError> {
-        check_sites(&sites)?;
-        let sensors = sites.len();
-        if values.dim().0 != sensors {
-            return Ok((Self::new(sites, values, scale)?, 0));
+    pub fn places(&self) -> usize {
+        self.sites.iter().map(|site| site.bits()).collect::<HashSet<_>>().len()
+    }
+
+    /// The readings with one row for every place, and how many rows were averaged away; None where
+    /// every row has a place of its own. For methods that have no model of noise: they cannot pass
+    /// through two readings of one place.
+    ///
+    /// Powers are averaged in dB (in power where the scale is relative), levels as numbers; an entry
+    /// that was read several times counts as many times. A row knows how often each of its bands was
+    /// read; a stated noise becomes that of the mean.
+    ///
+    /// ```
+    /// use ndarray::array;
+    /// use portolan::{Readings, Scale, Site, Values};
+    /// let sites = vec![Site::new(0.0, 0.0), Site::new(3.5, 1.25), Site::new(0.0, 0.0)];
+    /// let power = Values::Power(array![[1e-6], [5e-7], [1e-8]]);
+    /// let readings = Readings::new(sites, power, Scale::Absolute)?;
+    /// let (joined, averaged) = readings.joined_places()?.expect("two rows share a place");
+    /// assert_eq!((joined.sensors(), averaged), (2, 1));
+    /// // -60 and -80 dBm are -70 dBm.
+    /// assert!((joined.power()[[0, 0]] / 1e-7 - 1.0).abs() < 1e-12);
+    /// assert_eq!(joined.joined_places()?, None);
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If all rows are at one place.
+    pub fn joined_places(&self) -> Result<Option<(Self, usize)>, InputError> {
+        let places = self.places();
+        if places == self.sensors() {
+            return Ok(None);
         }
-        let apart = Self::checked(sites, values, scale)?;
-        let groups = apart.groups_by(|sensor| apart.sites[sensor].bits());
-        if groups.len() == sensors {
-            return Ok((apart, 0));
-        }
-        let away = sensors - groups.len();
-        Ok((apart.joined(&groups, |first| apart.sites[first])?, away))
+        let joined = self.joined(&by_place(&self.sites), |first| self.sites[first], true)?;
+        Ok(Some((joined, self.sensors() - places)))
     }
 
     /// The readings as a grid sees them: every sensor at the centre of its cell, those of one cell
@@ -51,35 +65,24 @@ impl Readings {
     pub fn on_grid(&self, grid: Grid) -> Result<Self, InputError> {
         let cells = self.cells(grid)?;
         let centre = |sensor: usize| grid.site(cells[sensor]);
-        let groups = self.groups_by(|sensor| grid.index(cells[sensor]));
-        let moved = self.joined(&groups, centre)?;
+        let groups = grouped(self.sensors(), |sensor| grid.index(cells[sensor]));
+        let moved = self.joined(&groups, centre, false)?;
         Ok(Self { grid: Some(grid), ..moved })
     }
 
-    /// Sensors with the same key, in order of the first of each.
-    fn groups_by<K: std::hash::Hash + Eq>(&self, key: impl Fn(usize) -> K) -> Vec<Vec<usize>> {
-        let mut slot = HashMap::new();
-        let mut groups: Vec<Vec<usize>> = Vec::new();
-        for sensor in 0..self.sensors() {
-            let at = *slot.entry(key(sensor)).or_insert_with(|| {
-                groups.push(Vec::new());
-                groups.len() - 1
-            });
-            groups[at].push(sensor);
-        }
-        groups
-    }
-
+    /// One row for every group. Entries weigh as often as they were read where that is `counted`.
     fn joined(
         &self,
         groups: &[Vec<usize>],
         site: impl Fn(usize) -> Site,
+        counted: bool,
     ) -> Result<Self, InputError> {
         let (count, bands) = (groups.len(), self.bands());
         if count < 2 {
             return Err(InputError::TooFewSensors { found: count });
         }
-        let weight = |s: usize, k: usize| self.repeats.as_ref().map_or(1.0, |r| r[[s, k]]);
+        let often = |s: usize, k: usize| self.repeats.as_ref().map_or(1.0, |r| r[[s, k]]);
+        let weight = |s: usize, k: usize| if counted { often(s, k) } else { 1.0 };
         let mut repeats = Array2::<f64>::zeros((count, bands));
         let mut variance = Array2::<f64>::zeros((count, bands));
         let there = |s: usize, k: usize| match &self.values {
@@ -89,22 +92,22 @@ impl Readings {
         for (g, group) in groups.iter().enumerate() {
             for k in 0..bands {
                 let read: Vec<usize> = group.iter().copied().filter(|&s| there(s, k)).collect();
+                let total: f64 = read.iter().map(|&s| weight(s, k)).sum();
                 for &s in &read {
-                    repeats[[g, k]] += weight(s, k);
+                    repeats[[g, k]] += often(s, k);
                     let sd = self.noise_db.as_ref().map_or(0.0, |n| n[[s, k]]);
-                    variance[[g, k]] += sd * sd / (read.len() * read.len()) as f64;
+                    variance[[g, k]] += sd * sd * weight(s, k).powi(2) / (total * total);
                 }
             }
         }
         let mean = |value: &dyn Fn(usize, usize) -> f64, scale: Scale| {
             Array2::from_shape_fn((count, bands), |(g, k)| {
-                let mut read = groups[g].iter().filter(|&&s| there(s, k)).map(|&s| value(s, k));
-                match (read.clone().count(), read.next()) {
+                let read = groups[g].iter().filter(|&&s| there(s, k));
+                let mut read = read.map(|&s| (value(s, k), weight(s, k)));
+                match (read.clone().count(), read.clone().next()) {
                     // One reading stays what it is, to the last bit.
-                    (1, Some(only)) => only,
-                    _ => {
-                        scale.mean(groups[g].iter().filter(|&&s| there(s, k)).map(|&s| value(s, k)))
-                    }
+                    (1, Some((only, _))) => only,
+                    _ => scale.mean(&mut read),
                 }
             })
         };

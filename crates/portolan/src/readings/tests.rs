@@ -20,8 +20,6 @@ fn every_wrong_input_has_its_own_error() {
     assert!(matches!(off, Err(InputError::OffGrid { sensor: 1, .. })));
     let nowhere = power(ok.clone(), &[(0.0, 0.0), (f64::INFINITY, 0.0)]);
     assert!(matches!(nowhere, Err(InputError::Place { sensor: 1, .. })));
-    let twice = power(ok.clone(), &[(1.0, 1.0), (1.0, 1.0)]);
-    assert!(matches!(twice, Err(InputError::DuplicateSite { first: 0, second: 1, .. })));
     assert!(matches!(power(ok, &[(0.0, 0.0)]), Err(InputError::Shape { .. })));
     let one = power(array![[1.0]], &[(0.0, 0.0)]);
     assert_eq!(one, Err(InputError::TooFewSensors { found: 1 }));
@@ -39,15 +37,51 @@ fn every_wrong_input_has_its_own_error() {
 fn repeats_are_averaged_in_decibels_and_counted() {
     let sites = vec![site(1.5, 1.0), site(2.0, 2.0), site(1.5, 1.0)];
     let values = Values::Power(array![[1.0, f64::NAN], [5.0, 6.0], [100.0, 4.0]]);
-    let (absolute, merged) =
-        Readings::merged(sites.clone(), values.clone(), Scale::Absolute).unwrap();
-    assert_eq!((merged, absolute.sites()), (1, &sites[..2]));
+    let rows = Readings::new(sites.clone(), values.clone(), Scale::Absolute).unwrap();
+    assert_eq!((rows.sensors(), rows.places(), rows.power()[[2, 0]]), (3, 2, 100.0));
+    let (absolute, averaged) = rows.joined_places().unwrap().unwrap();
+    assert_eq!((averaged, absolute.sites()), (1, &sites[..2]));
     let power = absolute.power();
     assert!((power[[0, 0]] - 10.0).abs() < 1e-12);
     assert_eq!((power[[0, 1]], power[[1, 0]]), (4.0, 5.0));
     assert_eq!(absolute.repeats().unwrap(), &array![[2.0, 1.0], [1.0, 1.0]]);
-    let (relative, _) = Readings::merged(sites, values, Scale::paper()).unwrap();
-    assert_eq!(relative.power()[[0, 0]], 50.5);
+    let relative = Readings::new(sites, values, Scale::paper()).unwrap();
+    assert_eq!(relative.joined_places().unwrap().unwrap().0.power()[[0, 0]], 50.5);
+}
+
+#[test]
+fn what_is_known_of_rows_is_joined_with_them() {
+    let sites = vec![site(0.0, 1.0), site(2.0, 2.0), site(-0.0, 1.0), site(0.0, 1.0)];
+    let gap = f64::NAN;
+    let values = Values::Power(array![[1.0, gap], [5.0, gap], [4.0, gap], [gap, 3.0]]);
+    let noise = array![[3.0, 1.0], [1.0, 1.0], [4.0, 1.0], [1.0, 2.0]];
+    let silent = array![[false, true], [false, true], [false, false], [true, false]];
+    let rows = Readings::new(sites, values, Scale::Absolute)
+        .and_then(|r| r.with_repeats(Some(array![[2.0, 1.0], [1.0, 1.0], [3.0, 1.0], [1.0, 1.0]])))
+        .and_then(|r| r.with_noise_db(Some(noise)))
+        .and_then(|r| r.with_time_s(Some(vec![1.0, 9.0, 2.0, 6.0])))
+        .and_then(|r| r.with_not_heard(silent, vec![0.5, 0.5]))
+        .unwrap();
+    let (joined, averaged) = rows.joined_places().unwrap().unwrap();
+    assert_eq!((joined.sensors(), averaged), (2, 2));
+    // 0 dB read twice and 6 dB read three times.
+    assert!((joined.power()[[0, 0]] - 4f64.powf(0.6)).abs() < 1e-12);
+    assert_eq!(joined.power()[[0, 1]], 3.0);
+    assert_eq!(joined.repeats().unwrap(), &array![[5.0, 1.0], [1.0, 0.0]]);
+    let noise = joined.noise_db().unwrap();
+    assert!((noise[[0, 0]] - 6f64.hypot(12.0) / 5.0).abs() < 1e-12 && noise[[0, 1]] == 2.0);
+    assert_eq!(joined.time_s().unwrap(), [3.0, 9.0]);
+    // Heard once is heard.
+    assert_eq!(joined.not_heard().unwrap().entries, array![[false, false], [false, true]]);
+}
+
+#[test]
+fn one_place_is_no_map() {
+    let rows = power(array![[1.0], [2.0], [3.0]], &[(1.5, 1.0); 3]).unwrap();
+    assert_eq!(rows.joined_places(), Err(InputError::TooFewSensors { found: 1 }));
+    assert_eq!((rows.region().width_m(), rows.places()), (0.0, 1));
+    let grid = rows.grid_or_default().unwrap();
+    assert!(grid.cell_at(rows.sites()[0]).is_some() && rows.on_grid(grid).is_err());
 }
 
 #[test]

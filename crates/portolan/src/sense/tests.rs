@@ -102,6 +102,17 @@ fn noise_free_levels_are_the_bins_of_the_power() {
 }
 
 #[test]
+fn a_cell_given_twice_is_read_twice() {
+    let cells = vec![Cell::new(3, 4), Cell::new(7, 1), Cell::new(3, 4)];
+    let exact = Sensing::exact(SensorLayout::Cells(cells), 0);
+    let noisy = Sensing { snr_db: Some(10.0), ..exact.clone() };
+    let (exact, noisy) = (sense(&map(), &exact).unwrap(), sense(&map(), &noisy).unwrap());
+    assert_eq!((exact.sensors(), exact.places()), (3, 2));
+    assert_eq!(exact.power().row(0), exact.power().row(2));
+    assert_ne!(noisy.power().row(0), noisy.power().row(2));
+}
+
+#[test]
 fn wrong_requests_are_refused() {
     let refused = |layout| sense(&map(), &Sensing::exact(layout, 0)).is_err();
     assert!(refused(SensorLayout::Fraction(0.0)));

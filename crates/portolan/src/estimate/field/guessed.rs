@@ -16,10 +16,10 @@ impl Field {
     pub(super) fn guessing(
         &self,
         readings: &Readings,
+        rows: &Readings,
         solid: &[usize],
         emitters: usize,
         context: &Context<'_>,
-        neighbours: Option<usize>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
         let power = readings.power();
@@ -33,7 +33,7 @@ impl Field {
         }
         let targets = Reported::new(readings);
         let fit = FieldFit { targets: &targets, psd, psd_variance, ..fit };
-        let mut model = finish(readings, &fit, neighbours, rounds)?;
+        let mut model = finish(rows, &fit, self.neighbours(readings.sensors()), rounds)?;
         let guessed = (0..readings.bands()).filter(|band| solid.binary_search(band).is_err());
         let names: Vec<String> = guessed.map(|band| readings.labels().label(band)).collect();
         model.report_mut().notes.push(format!(

@@ -19,6 +19,7 @@ mod start;
 
 use ndarray::Array2;
 
+use super::averaged::averaged_because;
 use super::bands::{Domain, OFFSET};
 use super::emitters::completed;
 use super::interpolated::local_note;
@@ -64,6 +65,9 @@ const OWN: &[OptionSpec] = &[
 ];
 pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
 pub(super) const KIND: &str = "field";
+
+/// Why places that were read more than once are averaged.
+const PLACES: &str = "emitters are fitted place by place";
 
 /// Rounds of a fit from nothing, and from an earlier map.
 const ROUNDS: (usize, usize) = (30, 8);
@@ -145,13 +149,21 @@ impl Method for Field {
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
         progress.check()?;
-        let whole = completed(readings)?;
-        let readings = whole.as_ref().unwrap_or(readings);
-        let (structure, note) = self.structure(readings, context, &progress.part(0.0..0.4))?;
+        let joined = averaged_because(readings, PLACES)?;
+        let places = joined.as_ref().map_or(readings, |joined| &joined.readings);
+        let whole = completed(places)?;
+        let places = whole.as_ref().unwrap_or(places);
+        let (structure, note) = self.structure_of(places, context, &progress.part(0.0..0.4))?;
         let rest = progress.part(0.4..1.0);
         let mut model = match structure {
-            Structure::Emitters(emitters) => self.emitters(readings, emitters, context, &rest)?,
+            Structure::Emitters(emitters) => {
+                let mut model = self.emitters(places, readings, emitters, context, &rest)?;
+                model.report_mut().notes.extend(joined.map(|joined| joined.note));
+                model
+            }
             Structure::Bands => {
+                // Bands alone have noise of their own, which every row says something about.
+                let readings = if joined.is_some() { readings } else { places };
                 let tamed = tamed(readings, &rest.part(0.0..0.1))?;
                 let steady = tamed.as_ref().unwrap_or(readings);
                 let mut model = alone::fit(steady, context, &rest.part(0.1..1.0))?;
@@ -176,28 +188,46 @@ impl Field {
         }
     }
 
-    /// The model of so many emitters.
+    /// The number of emitters asked for or found, or none at all; and what is to be said about it.
+    pub(super) fn structure(
+        &self,
+        readings: &Readings,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<(Structure, Option<String>), EstimateError> {
+        let joined = averaged_because(readings, PLACES)?;
+        let places = joined.as_ref().map_or(readings, |joined| &joined.readings);
+        let whole = completed(places)?;
+        self.structure_of(whole.as_ref().unwrap_or(places), context, progress)
+    }
+
+    /// How many nearest sensors a place looks at; None where it looks at all of them.
+    fn neighbours(&self, sensors: usize) -> Option<usize> {
+        self.neighbours
+            .or((sensors > scale::TOGETHER).then_some(scale::NEIGHBOURS))
+            .filter(|n| *n < sensors)
+    }
+
+    /// The model of so many emitters. `readings` has one row for every place, `rows` may have more.
     fn emitters(
         &self,
         readings: &Readings,
+        rows: &Readings,
         emitters: usize,
         context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
         let sensors = readings.sensors();
-        let neighbours = self
-            .neighbours
-            .or((sensors > scale::TOGETHER).then_some(scale::NEIGHBOURS))
-            .filter(|n| *n < sensors);
+        let neighbours = self.neighbours(sensors);
         if context.start.is_none()
             && let Some(solid) = guessed::all_but(readings)
         {
-            return self.guessing(readings, &solid, emitters, context, neighbours, progress);
+            return self.guessing(readings, rows, &solid, emitters, context, progress);
         }
         if sensors <= scale::FITTED {
             let targets = Reported::new(readings);
             let (fit, rounds) = self.run(readings, &targets, emitters, context, progress)?;
-            return finish(readings, &fit, neighbours, rounds);
+            return finish(rows, &fit, neighbours, rounds);
         }
         let some = scale::some(sensors);
         let part = readings.subset(&some)?;
@@ -232,7 +262,7 @@ impl Field {
             let (pseudo, places) = emitters.into_iter().map(|e| (e.pseudo, e.places)).unzip();
             whole.condition(pseudo, places)?;
         }
-        finish(readings, &whole, neighbours, rounds)
+        finish(rows, &whole, neighbours, rounds)
     }
 
     fn run<'a>(
@@ -314,11 +344,11 @@ fn finish(
         let unmet = "the map to start from cannot explain the readings: started from nothing";
         report.notes.push(unmet.into());
     }
-    if readings.sensors() > scale::FITTED {
+    if fit.sites.len() > scale::FITTED {
         report.notes.push(format!(
             "fitted to {} of {} sensors; all of them draw the map",
             scale::FITTED,
-            readings.sensors()
+            fit.sites.len()
         ));
     }
     report.notes.extend(neighbours.map(local_note));

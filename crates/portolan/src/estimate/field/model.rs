@@ -1,5 +1,7 @@
 //! What `field` and the oracle find: emitters with a field and a spectrum each.
 
+use std::collections::HashMap;
+
 use ndarray::{Array2, Array3};
 
 use super::draw::{EmitterField, EmitterKriging, Fields};
@@ -210,12 +212,14 @@ impl Predictor for EmitterFields {
 
     fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
         let Some(fields) = self.kriging.leave_one_out()? else { return Ok(None) };
-        if sensors.len() != self.kriging.sensors.len() {
-            return Ok(None);
-        }
+        let places = self.kriging.sensors.iter().enumerate();
+        let number: HashMap<[u64; 2], usize> = places.map(|(n, at)| (at.bits(), n)).collect();
+        let rows: Option<Vec<usize>> =
+            sensors.iter().map(|at| number.get(&at.bits()).copied()).collect();
+        let Some(rows) = rows else { return Ok(None) };
         let slf = Self::slf(&fields)?;
         let shape = (sensors.len(), self.psd.ncols());
-        let entries = Array2::from_shape_fn(shape, |(n, k)| self.entry(&slf, &fields, n, k));
+        let entries = Array2::from_shape_fn(shape, |(n, k)| self.entry(&slf, &fields, rows[n], k));
         let (power, spread) = (entries.map(|e| e.0), entries.map(|e| e.1));
         Ok(Some(LeftOut::with_noise(power, spread, &self.noise_db)))
     }

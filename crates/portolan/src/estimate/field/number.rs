@@ -90,8 +90,8 @@ fn too_few_bands(readings: &Readings, context: &Context<'_>) -> Option<Option<St
 }
 
 impl Field {
-    /// The number of emitters asked for or found, or none at all; and what is to be said about it.
-    pub(in crate::estimate) fn structure(
+    /// As [`Field::structure`], of readings with one row for every place.
+    pub(super) fn structure_of(
         &self,
         readings: &Readings,
         context: &Context<'_>,

@@ -88,7 +88,8 @@ fn one_and_five_coordinates_follow_what_was_read() {
 fn a_law_that_was_found_predicts_the_same_again() {
     let (points, power) = survey(50);
     let model = space("kriging", points.clone(), power);
-    let again = model.readings().clone().with_laws(model.method, model.laws().map(<[_]>::to_vec)).unwrap();
+    let again =
+        model.readings().clone().with_laws(model.method, model.laws().map(<[_]>::to_vec)).unwrap();
     let [first, second] =
         [&model, &again].map(|m| m.predict(points.view(), &Progress::silent()).unwrap());
     assert_eq!(first, second);

@@ -129,6 +129,18 @@ pub fn residuals_json(method: &str, residuals: Option<&Residuals>) -> Value {
     })
 }
 
+/// Coverage of the 90 % interval by distance to the nearest reading.
+pub fn coverage_json(residuals: &Residuals, parts: usize) -> Value {
+    let all = residuals.coverage_by_distance(parts);
+    let each = all.iter().map(|part| {
+        json!({
+            "from_m": part.from_m, "to_m": part.to_m, "entries": part.entries,
+            "coverage_90": part.coverage_90,
+        })
+    });
+    Value::Array(each.collect())
+}
+
 /// What a file holds.
 pub fn summary_json(summary: &FileSummary) -> Value {
     let arrays: Vec<Value> = summary

@@ -48,6 +48,8 @@ pub(crate) trait Point: Clone + Send + Sync + 'static {
 
     fn coordinate(&self, axis: usize) -> f64;
 
+    fn of(coordinates: impl Iterator<Item = f64>) -> Self;
+
     /// Squared distance.
     fn squared(&self, other: &Self) -> f64;
 }
@@ -59,6 +61,11 @@ impl Point for Site {
 
     fn coordinate(&self, axis: usize) -> f64 {
         if axis == 0 { self.x_m } else { self.y_m }
+    }
+
+    fn of(mut coordinates: impl Iterator<Item = f64>) -> Self {
+        let mut next = || coordinates.next().unwrap_or_default();
+        Site::new(next(), next())
     }
 
     fn squared(&self, other: &Self) -> f64 {

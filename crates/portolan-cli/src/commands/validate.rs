@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Instant;
 
-use portolan::estimate::{Fold, Residuals, Split, folds, method, methods};
+use portolan::estimate::{Fold, Residuals, Split, folds, method, methods, repeated_rows};
 use portolan::{Context, Readings};
 use portolan_io::picture::residuals_figure;
-use portolan_io::told::residuals_json;
+use portolan_io::told::{coverage_json, residuals_json};
 use portolan_io::{check_output, write_bytes};
 use serde_json::{Value, json};
 
@@ -20,6 +20,8 @@ use crate::watch::{check_interrupt, set_threads, watched};
 struct Row {
     label: String,
     residuals: Residuals,
+    /// At readings repeated where the fit had others of the same place.
+    repeated: Residuals,
     fit_seconds: f64,
     predict_seconds: f64,
     /// Why it did not finish, where it did not.
@@ -98,13 +100,16 @@ fn judge(
     let mut row = Row {
         label: call.label.clone(),
         residuals: Residuals::default(),
+        repeated: Residuals::default(),
         fit_seconds: 0.0,
         predict_seconds: 0.0,
         failed: None,
     };
     let result = watched(&call.name, |progress| {
-        for (i, fold) in dealt.iter().enumerate() {
-            let share = |i: usize| i as f64 / dealt.len() as f64;
+        let repeated = Some(repeated_rows(readings)).filter(|rows| !rows.is_empty());
+        let count = dealt.len() + usize::from(repeated.is_some());
+        for (i, fold) in dealt.iter().chain(&repeated).enumerate() {
+            let share = |i: usize| i as f64 / count as f64;
             let part = progress.part(share(i)..share(i + 1));
             let Some(fold) = Fold::new(readings, fold, context.transmitters) else { continue };
             let context = Context { transmitters: &fold.transmitters, ..*context };
@@ -114,7 +119,8 @@ fn judge(
             let start = Instant::now();
             let found = model.predict(&fold.sites, &part.quiet())?;
             row.predict_seconds += start.elapsed().as_secs_f64();
-            row.residuals.add(readings, &fold, &found);
+            let into = if i < dealt.len() { &mut row.residuals } else { &mut row.repeated };
+            into.add(readings, &fold, &found);
         }
         Ok::<(), portolan::EstimateError>(())
     });
@@ -143,6 +149,15 @@ fn report(
                 let mut object =
                     residuals_json(&row.label, row.failed.is_none().then_some(&row.residuals));
                 object["entries"] = json!(row.residuals.entries.len());
+                object["coverage_by_distance"] = coverage_json(&row.residuals, DISTANCES);
+                object["repeated"] = match row.repeated.entries.is_empty() {
+                    true => Value::Null,
+                    false => json!({
+                        "entries": row.repeated.entries.len(),
+                        "rmse_db": row.repeated.rmse_db(),
+                        "coverage_90": row.repeated.coverage_90(),
+                    }),
+                };
                 object["seconds"] = json!(row.fit_seconds);
                 object["predict_seconds"] = json!(row.predict_seconds);
                 object["failed"] = json!(row.failed);
@@ -181,11 +196,82 @@ fn report(
             "predict s",
         ];
         emit(&table(&header, &lines))?;
+        if let Some(text) = coverage(rows) {
+            emit(&text)?;
+        }
+    }
+    for row in rows {
+        if let Some(note) = disagreement(row) {
+            say(&format!("portolan: note: {note}"));
+        }
     }
     match rows.iter().all(|row| row.failed.is_some()) {
         true => Err(Failure::Run("no method finished".into())),
         false => Ok(()),
     }
+}
+
+/// Parts of about equally many entries that coverage is told for, by distance.
+const DISTANCES: usize = 4;
+/// Coverages that differ by more than this, and by more than three standard errors, disagree.
+const DISAGREE: f64 = 0.05;
+
+/// Coverage where places were read again, and by distance to the nearest reading; None where no
+/// method has error bars.
+fn coverage(rows: &[Row]) -> Option<String> {
+    let finished = || rows.iter().filter(|row| row.failed.is_none());
+    let first = finished().find(|row| row.residuals.with_bars() > 0)?;
+    let mut header = vec!["90 % covers".to_string(), "repeated".to_string()];
+    let parts = first.residuals.coverage_by_distance(DISTANCES);
+    header.extend(parts.iter().map(|p| match p.from_m == p.to_m {
+        true => format!("{} m", short(p.from_m)),
+        false => format!("{}-{} m", short(p.from_m), short(p.to_m)),
+    }));
+    let percent = |share: Option<f64>| figure(share.map(|s| 100.0 * s), 1);
+    let lines: Vec<Vec<String>> = finished()
+        .filter(|row| row.residuals.with_bars() > 0)
+        .map(|row| {
+            let mut line = vec![row.label.clone(), percent(row.repeated.coverage_90())];
+            let own = row.residuals.coverage_by_distance(DISTANCES);
+            line.extend(own.iter().map(|p| percent(Some(p.coverage_90))));
+            line.resize(header.len(), "-".into());
+            line
+        })
+        .collect();
+    let legend = match first.repeated.entries.is_empty() {
+        true => "repeated: no place was read twice, so that only new places are judged",
+        false => "repeated: readings at places that the fit has other readings of",
+    };
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    Some(format!(
+        "\n{}\n{legend}; then new places by the distance to the nearest reading",
+        table(&header, &lines)
+    ))
+}
+
+/// A distance with three digits.
+fn short(metres: f64) -> String {
+    let digits = (2.0 - metres.max(1e-3).log10().floor()).clamp(0.0, 3.0) as usize;
+    format!("{metres:.digits$}")
+}
+
+/// What to say where error bars hold at new places and not at known ones, or the other way round.
+fn disagreement(row: &Row) -> Option<String> {
+    let (new, again) = (row.residuals.coverage_90()?, row.repeated.coverage_90()?);
+    let variance = |share: f64, count: usize| share * (1.0 - share) / count as f64;
+    let error =
+        variance(new, row.residuals.with_bars()) + variance(again, row.repeated.with_bars());
+    let off = (new - again).abs();
+    (row.failed.is_none() && off > DISAGREE && off > 3.0 * error.sqrt()).then(|| {
+        format!(
+            "{}: the 90 % interval holds {:.0} % of readings at new places and {:.0} % of repeated \
+             readings at known places: its noise ({}) is not that of repeated visits",
+            row.label,
+            100.0 * new,
+            100.0 * again,
+            if again < new { "too low" } else { "too high" }
+        )
+    })
 }
 
 /// Sensors in the colour of their mean error, a panel for each method.

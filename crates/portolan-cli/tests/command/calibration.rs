@@ -15,7 +15,7 @@ fn a_tiny_study_of_error_bars() {
     assert_eq!((&row["truth"], &row["sensors"]), (&"process:20".into(), &30.into()), "{row}");
     let methods = row["methods"].as_array().unwrap();
     let names: Vec<&Value> = methods.iter().map(|method| &method["method"]).collect();
-    assert_eq!(names, ["true law", "kriging"], "{row}");
+    assert_eq!(names, ["true law", "noise unknown", "kriging"], "{row}");
     for method in methods {
         assert_eq!((&method["failed"], &method["without_bars"]), (&0.into(), &0.into()));
         let bins = method["distance"].as_array().unwrap();
@@ -27,7 +27,7 @@ fn a_tiny_study_of_error_bars() {
         assert!(method["new"]["rmse_db"].as_f64().unwrap() < 20.0, "{method}");
     }
     assert_eq!(methods[0]["new"]["score"]["ratio"]["value"], 1.0, "{row}");
-    assert_eq!(told["summary"].as_array().unwrap().len(), 2, "{told}");
+    assert_eq!(told["summary"].as_array().unwrap().len(), 3, "{told}");
     // The number of threads changes nothing.
     let alone = desk.json(&format!("{TINY} --methods kriging --json --threads 1"));
     assert_eq!(told, alone);

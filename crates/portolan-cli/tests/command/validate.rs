@@ -12,9 +12,10 @@ fn number(object: &Value, name: &str) -> f64 {
 fn validate_ranks_methods_on_held_out_sensors() {
     let desk = Desk::with_readings();
     let said = desk.ok("validate readings.npz --methods nearest,kriging --plot errors.png");
-    let names: Vec<&str> =
-        said.stdout.lines().skip(2).filter_map(|line| line.split_whitespace().next()).collect();
+    let rows = said.stdout.lines().skip(2).take_while(|line| !line.is_empty());
+    let names: Vec<&str> = rows.filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(names, ["nearest", "kriging"]);
+    assert!(said.stdout.contains("no place was read twice"), "{}", said.stdout);
     for column in ["rmse dB", "mean |e| dB", "median |e| dB", "90 % covers", "fit s", "predict s"] {
         assert!(said.stdout.lines().next().unwrap().contains(column), "{}", said.stdout);
     }
@@ -120,4 +121,39 @@ fn a_study_of_a_survey_holds_sensors_out() {
         desk.json("study survey.csv --splits 3 --methods nearest,kriging --sensors 20 --json");
     let text = told.to_string();
     assert!(text.contains("\"kriging\"") && text.contains("rmse_db"), "{text}");
+}
+
+/// Places read three times: readings vary by 3 dB between places, and by `noise` dB between visits.
+fn visited(noise: f64) -> String {
+    let mut table = String::from("x_m,y_m,dbm_hall\n");
+    // A sequence without a pattern (Knuth's multiplicative hash).
+    let chance = |i: u64| (i.wrapping_mul(2654435761) % 1_000_003) as f64 / 1_000_003.0 - 0.5;
+    for place in 0..60u64 {
+        let (x, y) = (100.0 * chance(7 * place + 1), 100.0 * chance(7 * place + 2));
+        let level = -70.0 + 8.0 * (x / 25.0).sin() + 6.0 * chance(7 * place + 3);
+        for visit in 0..3 {
+            let off = 3.5 * noise * chance(1000 + 3 * place + visit);
+            table += &format!("{x:.3},{y:.3},{:.3}\n", level + off);
+        }
+    }
+    table
+}
+
+#[test]
+fn validate_tells_coverage_of_repeated_readings_and_by_distance() {
+    let desk = Desk::new();
+    desk.write("survey.csv", visited(2.0));
+    let told = desk.json("validate survey.csv --methods kriging --json");
+    let row = &told["methods"][0];
+    assert_eq!(number(&row["repeated"], "entries"), 60.0);
+    assert!((0.75..=1.0).contains(&number(&row["repeated"], "coverage_90")), "{row}");
+    let parts = row["coverage_by_distance"].as_array().unwrap();
+    let entries: f64 = parts.iter().map(|part| number(part, "entries")).sum();
+    assert_eq!((parts.len(), entries), (4, number(row, "entries")));
+    assert!(parts.windows(2).all(|w| number(&w[0], "to_m") <= number(&w[1], "from_m")), "{row}");
+    // Noise that is set far too low holds at new places, and not at known ones.
+    let said = desk.ok("validate survey.csv --methods kriging:nugget=0.01");
+    assert!(said.stdout.contains("90 % covers") && said.stdout.contains("repeated"));
+    assert!(said.stderr.contains("repeated readings at known places"), "{}", said.stderr);
+    assert!(said.stderr.contains("too low"), "{}", said.stderr);
 }

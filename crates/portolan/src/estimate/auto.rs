@@ -10,7 +10,6 @@
 
 #[cfg(test)]
 mod tests;
-mod weights;
 
 use super::combined::Combined;
 use super::emitters::{completed, start_factors};
@@ -18,13 +17,13 @@ use super::field::{Structure, alone};
 use super::folds::{spread_folds, thinned};
 use super::held_out::{Judge, Losses};
 use super::robust::{WILD, tamed};
+use super::stacking::{Weighed, weighed};
 use super::{Context, Emitters, Field, Kriging, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Family;
 use crate::model::{Candidate, Model, Predictor};
 use crate::progress::Progress;
 use crate::readings::Readings;
-use weights::{Weighed, weighed};
 
 const OWN: &[OptionSpec] = &[OptionSpec {
     name: "folds",
@@ -270,7 +269,11 @@ impl Auto {
         }
         let found = match many {
             true => None,
-            false => weighed(readings, &members)?,
+            false => {
+                let each: Vec<(f64, &dyn Predictor)> =
+                    members.iter().map(|m| (m.share, m.model.predictor())).collect();
+                weighed(readings, &each)?
+            }
         };
         join(readings, members, found)
     }

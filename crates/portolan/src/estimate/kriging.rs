@@ -17,7 +17,7 @@ use crate::link::DB_PER_LN;
 use crate::model::Model;
 use crate::progress::Progress;
 use crate::readings::Readings;
-pub(super) use model::{KrigedBands, Moments, Recipe, together};
+pub(super) use model::{KrigedBands, Recipe, together};
 pub(super) use scales::{Own, band_noise, band_sills};
 
 const OWN: &[OptionSpec] = &[
@@ -51,7 +51,7 @@ pub(super) const KIND: &str = "kriging";
 /// Groups of bands that the likelihood looks at; the largest say enough.
 pub(super) const MOST_GROUPS: usize = 4;
 /// The standard deviation of maps before any reading, in dB.
-const USUAL_DB: f64 = 6.0;
+const USUAL_DB: f64 = 8.0;
 /// Ordinary or universal kriging of every band, hyperparameters pooled over bands.
 ///
 /// ```

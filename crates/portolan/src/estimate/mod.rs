@@ -35,6 +35,7 @@ mod interpolated;
 mod kriging;
 mod linear;
 mod load;
+mod mixture;
 mod naive_unn;
 mod nearest;
 mod options;
@@ -42,6 +43,7 @@ mod oracle;
 mod register;
 mod robust;
 mod space;
+mod stacking;
 mod thin_plate;
 mod unn;
 mod validate;
@@ -66,7 +68,7 @@ pub use register::{Registered, build, method, methods};
 pub use space::{SpaceMethod, SpaceModel, SpaceReadings};
 pub use thin_plate::ThinPlate;
 pub use unn::{Lesson, StartFit, StartIterations, Unn, UnnStart};
-pub use validate::{Fold, Residuals, validate};
+pub use validate::{DistanceCoverage, Fold, Residuals, repeated_rows, validate};
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -8,7 +8,8 @@ use ndarray::{Array2, ArrayView2, Axis};
 use rayon::prelude::*;
 
 use super::bands::Domain;
-use super::kriging::{self, Kriging, MOST_GROUPS, Moments, Own, Recipe, band_sills};
+use super::kriging::{self, Kriging, MOST_GROUPS, Own, Recipe, band_sills};
+use super::mixture::Moments;
 use super::thin_plate::{self, MOST_TOGETHER, Spline, ThinPlate};
 use super::weighted_mean::Near;
 use super::{Idw, Nearest, Options, idw, nearest};
@@ -89,6 +90,10 @@ impl Point for Spot {
 
     fn coordinate(&self, axis: usize) -> f64 {
         self.0[axis]
+    }
+
+    fn of(coordinates: impl Iterator<Item = f64>) -> Self {
+        Self(coordinates.collect())
     }
 
     fn squared(&self, other: &Self) -> f64 {

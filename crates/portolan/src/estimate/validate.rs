@@ -2,11 +2,12 @@
 
 use super::{Context, Method, Transmitter};
 use crate::error::EstimateError;
+use crate::gaussian_process::Neighbours;
 use crate::link::{DB_PER_LN, Link, quiet_offset};
 use crate::model::Prediction;
 use crate::progress::Progress;
 use crate::readings::Readings;
-use crate::site::Site;
+use crate::site::{Site, by_place};
 
 /// Standard deviations that hold 90 % of a normal distribution.
 const NINETY: f64 = 1.645;
@@ -17,8 +18,23 @@ const NINETY: f64 = 1.645;
 pub struct Residuals {
     /// Sensor, band and difference of every entry.
     pub entries: Vec<(usize, usize, f64)>,
-    /// Entries whose reading lies within the 90 % interval of a reading, and entries that have one.
-    covered: (usize, usize),
+    /// Of every entry with an error bar: metres to the nearest reading that the fit had, and whether
+    /// the reading lies within the 90 % interval of a reading.
+    covered: Vec<(f64, bool)>,
+}
+
+/// Coverage of the 90 % interval of readings whose nearest neighbour is about equally far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct DistanceCoverage {
+    /// The least distance to the nearest reading, in metres.
+    pub from_m: f64,
+    /// The largest.
+    pub to_m: f64,
+    /// Entries in between.
+    pub entries: usize,
+    /// Share of them within their interval.
+    pub coverage_90: f64,
 }
 
 impl Residuals {
@@ -38,8 +54,8 @@ impl Residuals {
                 let error = DB_PER_LN * (link.apply(predicted) - link.apply(reading));
                 self.entries.push((sensor, band, error));
                 if let Some(spread) = spread {
-                    self.covered.1 += 1;
-                    self.covered.0 += usize::from(error.abs() <= NINETY * spread[[i, column]]);
+                    let within = error.abs() <= NINETY * spread[[i, column]];
+                    self.covered.push((fold.distances_m[i], within));
                 }
             }
         }
@@ -69,8 +85,41 @@ impl Residuals {
 
     /// Share of the readings within their 90 % interval; None where there is no spread.
     pub fn coverage_90(&self) -> Option<f64> {
-        (self.covered.1 > 0).then(|| self.covered.0 as f64 / self.covered.1 as f64)
+        share(self.covered.iter())
     }
+
+    /// Coverage by distance to the nearest reading, in so many parts of about equally many entries,
+    /// nearest first. Fewer parts where distances are equal; none where there is no spread.
+    pub fn coverage_by_distance(&self, parts: usize) -> Vec<DistanceCoverage> {
+        let mut all = self.covered.clone();
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut found = Vec::new();
+        let mut from = 0;
+        for part in 1..=parts {
+            let mut to = part * all.len() / parts;
+            // Equal distances stay together.
+            while to > from && to < all.len() && all[to].0 == all[to - 1].0 {
+                to += 1;
+            }
+            if let Some(coverage_90) = share(all[from.min(to)..to].iter()) {
+                let (from_m, to_m) = (all[from].0, all[to - 1].0);
+                found.push(DistanceCoverage { from_m, to_m, entries: to - from, coverage_90 });
+                from = to;
+            }
+        }
+        found
+    }
+
+    /// Entries with an error bar.
+    pub fn with_bars(&self) -> usize {
+        self.covered.len()
+    }
+}
+
+/// Share of the entries within their interval.
+fn share<'a>(entries: impl ExactSizeIterator<Item = &'a (f64, bool)>) -> Option<f64> {
+    let count = entries.len();
+    (count > 0).then(|| entries.filter(|e| e.1).count() as f64 / count as f64)
 }
 
 /// Sensors that are held out, and what is left to fit.
@@ -80,6 +129,8 @@ pub struct Fold {
     bands: Vec<usize>,
     /// Where the held-out sensors stand.
     pub sites: Vec<Site>,
+    /// How far the nearest of the others is from each.
+    distances_m: Vec<f64>,
     /// The other sensors' readings.
     pub rest: Readings,
     /// The known transmitters of the bands that are left.
@@ -105,14 +156,33 @@ impl Fold {
         if rest.places() < 2 {
             return None;
         }
+        let sites: Vec<Site> = sensors.iter().map(|&s| readings.sites()[s]).collect();
+        let index = Neighbours::new(rest.sites());
+        let mut near = Vec::new();
+        let nearest = |site: &Site| {
+            index.nearest(site, 1, &mut near);
+            near.first().map_or(f64::INFINITY, |found| rest.sites()[found.1].distance_m(*site))
+        };
         Some(Self {
+            distances_m: sites.iter().map(nearest).collect(),
+            sites,
             rest,
-            sites: sensors.iter().map(|&s| readings.sites()[s]).collect(),
             transmitters: transmitters.collect(),
             sensors: sensors.to_vec(),
             bands,
         })
     }
+}
+
+/// One row of every place that was read more than once: held out, they are repeated readings at
+/// places that the fit knows.
+pub fn repeated_rows(readings: &Readings) -> Vec<usize> {
+    let places = by_place(readings.sites());
+    let often = places.iter().enumerate().filter(|(_, rows)| rows.len() > 1);
+    // Not the same visit everywhere: that would be one survey of several.
+    let mut rows: Vec<usize> = often.map(|(i, rows)| rows[i % rows.len()]).collect();
+    rows.sort_unstable();
+    rows
 }
 
 /// Fits to the sensors outside each fold and compares with those inside, in the bands that both
@@ -152,11 +222,38 @@ pub fn validate(
 
 #[cfg(test)]
 mod tests {
-    use ndarray::array;
+    use ndarray::{Array2, array};
 
     use super::*;
     use crate::readings::Values;
     use crate::scale::Scale;
+
+    #[test]
+    fn coverage_is_told_by_distance() {
+        let covered =
+            [(5.0, true), (0.0, false), (2.0, true), (0.0, true), (9.0, true), (2.0, false)];
+        let residuals = Residuals { entries: Vec::new(), covered: covered.to_vec() };
+        assert_eq!(residuals.coverage_90(), Some(4.0 / 6.0));
+        let parts = residuals.coverage_by_distance(3);
+        let told: Vec<_> =
+            parts.iter().map(|p| (p.from_m, p.to_m, p.entries, p.coverage_90)).collect();
+        assert_eq!(told, [(0.0, 0.0, 2, 0.5), (2.0, 2.0, 2, 0.5), (5.0, 9.0, 2, 1.0)]);
+        // Equal distances are one part.
+        let same = Residuals { covered: vec![(1.0, true); 7], ..Residuals::default() };
+        assert_eq!(same.coverage_by_distance(4).len(), 1);
+        assert!(Residuals::default().coverage_by_distance(4).is_empty());
+    }
+
+    #[test]
+    fn distances_are_to_the_readings_that_are_left() {
+        let at = [0.0, 1.0, 4.0, 4.0, 9.0];
+        let sites = at.iter().map(|x| Site::new(*x, 0.0)).collect();
+        let power = Array2::from_shape_fn((5, 1), |(i, _)| 1e-6 * (i + 1) as f64);
+        let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
+        let fold = Fold::new(&readings, &[1, 2, 4], &[]).unwrap();
+        assert_eq!(fold.distances_m, [1.0, 0.0, 5.0]);
+        assert_eq!(repeated_rows(&readings), [2]);
+    }
 
     #[test]
     fn a_band_that_only_the_held_out_read_is_held_out_too() {

@@ -22,7 +22,7 @@ pub(crate) use lattice::posterior_points;
 pub(crate) use neighbours::{Neighbourhood, Neighbours, along_curve, clustered};
 pub(crate) use nelder_mead::minimise;
 pub(crate) use pooled::{
-    BandSample, Hearing, NOISE_PRIOR, PooledLaw, Told, pooled_law, pooled_laws,
+    BandSample, Hearing, NOISE_PRIOR, PooledLaw, REACH_PRIOR, Told, pooled_law, pooled_laws,
 };
 pub use regression::NuggetRole;
 pub(crate) use regression::{Kriged, Level, Regression, Sensors};

@@ -224,24 +224,65 @@ pub(crate) fn along_curve<P: Point>(sites: &[P]) -> Vec<usize> {
 const CLUSTER: usize = 16;
 
 /// At most `most` sensors, in clusters of neighbours whose centres are spread over the places: a law
-/// must be fitted at the distances that predictions reach across, not only at longer ones.
+/// must be fitted at the distances that predictions reach across, not only at longer ones. Centres are
+/// medians of parts of the survey, so that rounding coordinates hardly moves them.
 pub(crate) fn clustered<P: Point>(sites: &[P], most: usize) -> Vec<usize> {
     if sites.len() <= most {
         return (0..sites.len()).collect();
     }
     let index = Neighbours::new(sites);
-    let order = along_curve(sites);
-    let clusters = (most / CLUSTER).max(1);
     let mut kept = Vec::with_capacity(most);
     let mut near = Vec::new();
-    for i in 0..clusters {
-        let centre = &sites[order[(2 * i + 1) * sites.len() / (2 * clusters)]];
-        index.nearest(centre, CLUSTER, &mut near);
+    for centre in centres(sites, (most / CLUSTER).max(1)) {
+        index.nearest(&centre, CLUSTER, &mut near);
         kept.extend(near.iter().map(|(_, sensor)| *sensor));
     }
     kept.sort_unstable();
     kept.dedup();
     kept
+}
+
+/// Medians of so many parts of equally many places, each cut along the longer side.
+fn centres<P: Point>(sites: &[P], count: usize) -> Vec<P> {
+    let axes = sites[0].axes();
+    let mut found = Vec::with_capacity(count);
+    let mut open = vec![((0..sites.len()).collect::<Vec<usize>>(), count)];
+    while let Some((mut part, count)) = open.pop() {
+        let along = |axis: usize| move |&s: &usize| sites[s].coordinate(axis);
+        if count == 1 {
+            let middle = |axis: usize| {
+                let at = part.len() / 2;
+                let mut all: Vec<f64> = part.iter().map(along(axis)).collect();
+                *all.select_nth_unstable_by(at, f64::total_cmp).1
+            };
+            found.push(P::of((0..axes).map(middle)));
+            continue;
+        }
+        let side = |axis: usize| {
+            let all = part.iter().map(along(axis));
+            let (low, high) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| {
+                (low.min(x), high.max(x))
+            });
+            high - low
+        };
+        // The first of the longest.
+        let sides: Vec<f64> = (0..axes).map(side).collect();
+        let longest = (0..axes).rev().max_by(|&a, &b| sides[a].total_cmp(&sides[b])).unwrap_or(0);
+        let by_place = |a: &usize, b: &usize| {
+            let order = (longest..axes).chain(0..longest);
+            order
+                .map(|axis| along(axis)(a).total_cmp(&along(axis)(b)))
+                .find(|o| o.is_ne())
+                .unwrap_or(std::cmp::Ordering::Equal)
+        };
+        let half = count / 2;
+        let at = part.len() * half / count;
+        part.select_nth_unstable_by(at, by_place);
+        let rest = part.split_off(at);
+        open.push((part, half));
+        open.push((rest, count - half));
+    }
+    found
 }
 
 /// Squares are halved at most this often.

@@ -148,11 +148,16 @@ fn law_at(x: &[f64], hears: bool) -> PooledLaw {
 }
 
 /// The standard deviation of a receiver's noise before any reading, in dB, and that of its logarithm:
-/// two of three receivers err by 1.3 to 7 dB.
-pub(crate) const NOISE_PRIOR: (f64, f64) = (3.0, 0.8);
+/// two of three receivers err by 1.3 to 5.4 dB.
+pub(crate) const NOISE_PRIOR: (f64, f64) = (2.7, 0.7);
+/// Mean and standard deviation of the logarithm of the decorrelation distance over the extent of a
+/// survey, before any reading.
+pub(crate) const REACH_PRIOR: (f64, f64) = (-1.5, 2.0);
 /// Readings up to which the laws that they leave possible are averaged, and the most laws.
 const AVERAGED: usize = 1200;
 const MOST_LAWS: usize = 16;
+/// The decorrelation distance of a second start, in the sensors' mean distance over the usual one.
+const SHORT: f64 = 1.5;
 
 /// The likeliest law of some bands; None where there is not a single reading.
 pub(crate) fn pooled_law(
@@ -160,7 +165,7 @@ pub(crate) fn pooled_law(
     progress: &Progress<'_>,
 ) -> Result<Option<PooledLaw>, EstimateError> {
     let Some(search) = Search::new(samples) else { return Ok(None) };
-    Ok(Some(law_at(&search.likeliest(progress)?, search.hears)))
+    Ok(Some(law_at(&search.likeliest(&search.start, progress)?, search.hears)))
 }
 
 /// The laws that some bands leave possible with their weights, the likeliest first; that alone where
@@ -170,11 +175,13 @@ pub(crate) fn pooled_laws(
     progress: &Progress<'_>,
 ) -> Result<Option<Vec<(f64, PooledLaw)>>, EstimateError> {
     let Some(search) = Search::new(samples) else { return Ok(None) };
-    let best = search.likeliest(progress)?;
+    let best = search.likeliest(&search.start, progress)?;
     let readings: usize = search.samples.iter().map(|s| s.values.len()).sum();
     if search.hears || readings > AVERAGED {
         return Ok(Some(vec![(1.0, law_at(&best, search.hears))]));
     }
+    // Noise and a field that changes within the sensors' distance look alike.
+    let short = search.likeliest(&search.short(), progress)?;
     // Decorrelation, sill and nugget; levels are averaged over in closed form.
     let whole = |x: &[f64]| {
         let mut all = best.clone();
@@ -183,7 +190,8 @@ pub(crate) fn pooled_laws(
     };
     let value = |x: &[f64]| Ok::<_, EstimateError>(search.objective(&whole(x), &[], progress)?.0);
     let bounds: Vec<(f64, f64)> = best[..3].iter().map(|x| (x - 9.0, x + 9.0)).collect();
-    let found = posterior_points(value, &best[..3], &bounds, MOST_LAWS)?;
+    let found =
+        posterior_points(value, &[best[..3].to_vec(), short[..3].to_vec()], &bounds, MOST_LAWS)?;
     Ok(Some(found.into_iter().map(|(w, x)| (w, law_at(&whole(&x), false))).collect()))
 }
 
@@ -196,6 +204,9 @@ struct Search {
     centre: Point,
     widths: Point,
 }
+
+/// The objective, its slope, and what silence says in every band, where any is heard.
+type Evaluated = (f64, Vec<f64>, Option<Vec<Told>>);
 
 impl Search {
     fn new(samples: &[BandSample]) -> Option<Self> {
@@ -221,8 +232,10 @@ impl Search {
             (4.0 / DB_PER_LN).ln(),
         ];
         let mut centre = start;
+        centre[0] = REACH_PRIOR.0 + extent.ln();
         centre[2] = 2.0 * (NOISE_PRIOR.0 / DB_PER_LN).ln();
-        let widths = [1.5, 1.5, 2.0 * NOISE_PRIOR.1, 1.5, 4.0 * variance.sqrt(), 2.0, 0.5];
+        let widths =
+            [REACH_PRIOR.1, 1.5, 2.0 * NOISE_PRIOR.1, 1.5, 4.0 * variance.sqrt(), 2.0, 0.5];
         Some(Self { samples: affordable(samples), hears, start, centre, widths })
     }
 
@@ -237,7 +250,7 @@ impl Search {
         x: &[f64],
         told: &[Told],
         progress: &Progress<'_>,
-    ) -> Result<(f64, Vec<f64>, Option<Vec<Told>>), EstimateError> {
+    ) -> Result<Evaluated, EstimateError> {
         progress.check()?;
         let law = law_at(x, self.hears);
         let nothing = Told::default();
@@ -265,14 +278,24 @@ impl Search {
         Ok((value, slope, Some(said)))
     }
 
-    fn likeliest(&self, progress: &Progress<'_>) -> Result<Vec<f64>, EstimateError> {
+    /// A start for a field that changes within the sensors' distance.
+    fn short(&self) -> Point {
+        let sensors = self.samples.iter().map(|s| s.sites.len()).max().unwrap_or(1);
+        let mut start = self.start;
+        start[0] += (SHORT / (sensors as f64).sqrt()).ln();
+        let both = start[1].exp() + start[2].exp();
+        (start[1], start[2]) = ((0.95 * both).ln(), (0.05 * both).ln());
+        start
+    }
+
+    fn likeliest(&self, start: &Point, progress: &Progress<'_>) -> Result<Vec<f64>, EstimateError> {
         let mut told: Vec<Told> = Vec::new();
         let objective = |x: &[f64]| {
             let (value, slope, said) = self.objective(x, &told, progress)?;
             told = said.unwrap_or_else(|| std::mem::take(&mut told));
             Ok::<_, EstimateError>((value, slope))
         };
-        descend(objective, &self.start[..self.variables()], 1.0, ENOUGH, ROUNDS)
+        descend(objective, &start[..self.variables()], 1.0, ENOUGH, ROUNDS)
     }
 }
 

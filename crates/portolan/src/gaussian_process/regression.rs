@@ -386,9 +386,9 @@ mod tests {
         let all: Vec<usize> = (0..12).collect();
         let y = MatRef::from_column_major_slice(&values, 12, 1);
         let got = run(&all).leave_one_out(y);
-        for out in 0..12 {
+        for (out, site) in sites.iter().enumerate() {
             let kept: Vec<usize> = all.iter().copied().filter(|i| *i != out).collect();
-            let want = run(&kept).predict(&[sites[out]]);
+            let want = run(&kept).predict(&[*site]);
             let (mean, variance) = (got.mean[(out, 0)], got.variance[out]);
             assert!((mean - want.mean[(0, 0)]).abs() < 1e-9, "{mean} {}", want.mean[(0, 0)]);
             assert!((variance - want.variance[0]).abs() < 1e-9, "{variance}");

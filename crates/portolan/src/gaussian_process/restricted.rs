@@ -11,7 +11,9 @@ use faer::Mat;
 
 use super::lattice::posterior_points;
 use super::nelder_mead::{minimise, polish};
-use super::{Correlation, Covariance, Family, Neighbours, Trend, TrendFrame, clustered};
+use super::{
+    Correlation, Covariance, Family, Neighbours, REACH_PRIOR, Trend, TrendFrame, clustered,
+};
 use crate::error::EstimateError;
 use crate::linalg::{Cholesky, add_product, product};
 use crate::progress::Progress;
@@ -95,9 +97,10 @@ pub struct WeightedCovariance {
 pub(crate) const MOST_SENSORS: usize = 640;
 /// Sensors in the coarse search that finds the start.
 const COARSE_SENSORS: usize = 128;
+/// Places that the fine search starts from, and by what factor their decorrelation distances are apart.
+const STARTS: usize = 2;
+const APART: f64 = 5.0;
 const RATIO_BOUNDS: (f64, f64) = (1e-6, 1e2);
-/// Prior of the logarithm of the decorrelation distance over the extent of the survey.
-const REACH_PRIOR: (f64, f64) = (-1.2, 1.5);
 /// The prior variance counts for the sill as much as this many readings.
 const PRIOR_READINGS: f64 = 2.0;
 /// Readings above which the likeliest covariance stands for all: averaging changes little then.
@@ -136,8 +139,8 @@ pub(crate) fn fit<P: Point>(
     let coarse: Vec<Sample<P>> = samples.iter().map(|s| s.thinned_to(COARSE_SENSORS)).collect();
     let fine: Vec<Sample<P>> = samples.iter().map(|s| s.thinned_to(MOST_SENSORS)).collect();
 
-    let start = search.coarse_start(&coarse, progress)?;
-    if start.is_empty() {
+    let starts = search.starts(&coarse, progress)?;
+    if starts.is_empty() {
         return Ok(only(search.covariance(&[], &fine)));
     }
     let bounds = search.bounds();
@@ -145,22 +148,28 @@ pub(crate) fn fit<P: Point>(
         progress.check()?;
         Ok::<_, EstimateError>(search.objective(x, &fine))
     };
-    let (best, value) = minimise(objective, &start, &bounds, 0.7, 0.06, 60)?;
-    if !value.is_finite() {
+    let entries: usize = fine.iter().map(|s| s.values.nrows() * s.values.ncols()).sum();
+    let looked_at = if entries > AVERAGED { 1 } else { starts.len() };
+    let mut modes = Vec::new();
+    for start in &starts[..looked_at] {
+        let (mode, value) = minimise(objective, start, &bounds, 0.7, 0.06, 60)?;
+        if value.is_finite() {
+            modes.push(polish(objective, mode, &bounds)?);
+        }
+    }
+    let Some(best) = modes.first() else {
         return Err(EstimateError::Numerical(
             "no hyperparameters fit the readings: set decorrelation, sill and nugget".into(),
         ));
-    }
-    let best = polish(objective, best, &bounds)?;
-    let entries: usize = fine.iter().map(|s| s.values.nrows() * s.values.ncols()).sum();
+    };
     if entries > AVERAGED {
-        return Ok(only(search.covariance(&best, &fine)));
+        return Ok(only(search.covariance(best, &fine)));
     }
     let sensors = fine.iter().map(|s| s.sites.len()).max().unwrap_or(1);
     let most = (AVERAGED_SENSORS / sensors).clamp(FEWEST_AVERAGED, MOST_AVERAGED);
     // The objective is twice a negative logarithm.
     let half = |x: &[f64]| objective(x).map(|value| 0.5 * value);
-    let found = posterior_points(half, &best, &bounds, most)?;
+    let found = posterior_points(half, &modes, &bounds, most)?;
     Ok(found
         .into_iter()
         .map(|(weight, x)| WeightedCovariance { weight, covariance: search.covariance(&x, &fine) })
@@ -237,16 +246,23 @@ impl Search {
         }
     }
 
-    /// A grid search on few sensors; the best point starts the fine search.
-    fn coarse_start<P: Point>(
+    /// The logarithm of a share of the extent, within its bounds.
+    fn reach_of(&self, share: f64) -> f64 {
+        (share * self.extent).clamp(self.reach.0, self.reach.1).ln()
+    }
+
+    /// A grid search on few sensors: the best point starts the fine search, and the best of those that
+    /// decorrelate much faster or more slowly starts another. Noise and a field that changes within the
+    /// sensors' distance look alike.
+    fn starts<P: Point>(
         &self,
         samples: &[Sample<P>],
         progress: &Progress<'_>,
-    ) -> Result<Vec<f64>, EstimateError> {
+    ) -> Result<Vec<Vec<f64>>, EstimateError> {
         let bounds = self.bounds();
         let mut axes: Vec<Vec<f64>> = Vec::new();
         if self.fixed.decorrelation_m.is_none() {
-            axes.push([0.03, 0.1, 0.3, 1.0, 3.0].map(|f: f64| (f * self.extent).ln()).to_vec());
+            axes.push([0.01, 0.03, 0.1, 0.3, 1.0, 3.0].map(|f| self.reach_of(f)).to_vec());
         }
         for &(low, high) in &bounds[axes.len()..] {
             let inner = if self.profiled() {
@@ -269,15 +285,21 @@ impl Search {
                 })
                 .collect();
         }
-        let mut best = (f64::INFINITY, points[0].clone());
+        let mut found = Vec::new();
         for point in points.into_iter().filter(|p| !p.is_empty()) {
             progress.check()?;
-            let value = self.objective(&point, samples);
-            if value < best.0 {
-                best = (value, point);
+            found.push((self.objective(&point, samples), point));
+        }
+        found.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut starts: Vec<Vec<f64>> = Vec::new();
+        for (_, point) in found {
+            let other = self.fixed.decorrelation_m.is_none()
+                && starts.iter().all(|s| (s[0] - point[0]).abs() > APART.ln());
+            if starts.is_empty() || (starts.len() < STARTS && other) {
+                starts.push(point);
             }
         }
-        Ok(best.1)
+        Ok(starts)
     }
 
     /// Twice the negative restricted log-likelihood, up to a constant; infinite where the matrix

@@ -443,13 +443,8 @@ impl Model {
         self.predictor
     }
 
-    /// Readings at places as the sensors elsewhere than `left_out` predict them with the law of all,
-    /// where that is to be had without fitting again.
-    pub(crate) fn predict_without(
-        &self,
-        left_out: &[Site],
-    ) -> Result<Option<LeftOut>, EstimateError> {
-        self.predictor.predict_without(left_out)
+    pub(crate) fn predictor(&self) -> &dyn Predictor {
+        self.predictor.as_ref()
     }
 
     /// The same model with the name of the method that was asked for in its report.

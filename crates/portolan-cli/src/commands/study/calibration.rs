@@ -18,7 +18,7 @@ use rayon::prelude::*;
 
 use self::bars::Setting;
 use self::design::Design;
-use self::law::{Answer, TrueLaw};
+use self::law::{Answer, TrueLaw, without_noise};
 use self::tally::{Figures, Seen};
 use self::truth::{Drawn, Truth};
 use super::calls;
@@ -38,8 +38,8 @@ const SENSORS: [usize; 3] = [30, 100, 300];
 const NOISE_DB: [f64; 4] = [0.0, 1.0, 3.0, 5.0];
 const BANDS: [usize; 4] = [1, 2, 4, 16];
 
-/// How the true law is called among the methods.
-const LAW: &str = "true law";
+/// Who knows the law stands before the methods: all of it, and all but the noise.
+const KNOWING: [&str; 2] = ["true law", "noise unknown"];
 
 /// Refuses options of this study where another was asked for.
 pub fn check_options(args: &StudyArgs) -> Result<(), Failure> {
@@ -75,7 +75,7 @@ struct Row {
     setting: Setting,
     /// Places found in each bin, over all surveys.
     places: [usize; design::BINS.len()],
-    /// The true law, then the methods.
+    /// Who knows the law, then the methods.
     figures: Vec<Figures>,
 }
 
@@ -115,9 +115,9 @@ impl<'a> Study<'a> {
         Ok(Self { calls, truths, sensors, noise_db, bands, surveys, seed: args.seed })
     }
 
-    /// The true law and the methods.
+    /// Who knows the law, and the methods.
     fn labels(&self) -> impl Iterator<Item = &str> {
-        [LAW].into_iter().chain(self.calls.iter().map(|call| call.label.as_str()))
+        KNOWING.into_iter().chain(self.calls.iter().map(|call| call.label.as_str()))
     }
 
     fn run(&self) -> Result<Vec<Row>, Failure> {
@@ -159,7 +159,7 @@ impl<'a> Study<'a> {
                     found.push(Row {
                         setting: Setting { truth, sensors, noise_db, bands },
                         places: std::array::from_fn(places),
-                        figures: (0..=self.calls.len())
+                        figures: (0..KNOWING.len() + self.calls.len())
                             .map(|i| Figures::of(&of(i), &law))
                             .collect(),
                     });
@@ -189,13 +189,16 @@ impl<'a> Study<'a> {
         let most = self.bands.iter().copied().max().unwrap_or(1);
         let drawn = Drawn::new(truth, design, most, seed).ok_or_else(singular)?;
         let mut all = Vec::new();
-        for &noise_db in &self.noise_db {
-            let law = TrueLaw::new(truth, design, noise_db).ok_or_else(singular)?;
+        let law = |noise: &f64| TrueLaw::new(truth, design, *noise).ok_or_else(singular);
+        let laws: Vec<TrueLaw> = self.noise_db.iter().map(law).collect::<Result<_, _>>()?;
+        for (&noise_db, law) in self.noise_db.iter().zip(&laws) {
             for &bands in &self.bands {
                 let case = (noise_db, bands);
-                let mut seen = vec![Seen::of(design, &drawn, case, &law.answer(&drawn, bands))];
+                let dbm = drawn.readings(noise_db, bands);
+                let knowing = [law.answer(&drawn, bands), without_noise(&laws, &drawn, &dbm)];
+                let mut seen: Vec<Seen> =
+                    knowing.iter().map(|said| Seen::of(design, &drawn, case, said)).collect();
                 for call in self.calls {
-                    let dbm = drawn.readings(noise_db, bands);
                     seen.push(match fit(call, design, &dbm, seed) {
                         Ok(answer) => Seen::of(design, &drawn, case, &answer),
                         Err(Failure::Input(why) | Failure::Run(why)) => {

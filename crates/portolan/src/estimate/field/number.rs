@@ -51,8 +51,11 @@ const COUNT_STARTS: usize = 2;
 /// By how many standard errors one emitter more must make readings likelier: power, and levels,
 /// which say less.
 const MORE: (f64, f64) = (5.0, 2.0);
-/// By how many standard errors kriging must be better for bands to be fitted alone.
+/// By how many standard errors kriging must be better for bands to be fitted alone; by how many it
+/// must be worse where there are few bands, which nearly any factors fit.
 const WORTH: f64 = 2.0;
+const FEW_WORTH: f64 = -1.0;
+const FEW_BANDS: usize = 8;
 /// Numbers of emitters without a gain after which the search ends.
 const PATIENCE: usize = 2;
 /// Numbers that are tried at once.
@@ -147,7 +150,8 @@ impl Field {
         let alone = all(&turns, |turn| kriged(turn, context, progress))?;
         let gain = together.gain(&alone);
         let worse = gain > 0.0 && together.rmse_db() > CLEARLY * alone.rmse_db();
-        let (structure, verdict) = match gain > WORTH || worse {
+        let worth = if readings.bands() < FEW_BANDS { FEW_WORTH } else { WORTH };
+        let (structure, verdict) = match gain > worth || worse {
             true => (Structure::Bands, "every band was fitted alone"),
             false => (factored, "the bands were factorised"),
         };

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use super::super::bands::{BandData, Group};
 use super::super::interpolated::COARSE;
+use super::super::mixture::Moments;
 use super::super::thin_plate::MOST_TOGETHER;
 use super::scales::{Own, band_noise, band_sills};
 use crate::error::EstimateError;
@@ -229,31 +230,6 @@ const ROLES: [(&str, NuggetRole); 2] = [("noise", NuggetRole::Noise), ("field", 
 /// More laws than this no model holds.
 const MOST_LAWS: usize = 256;
 
-/// Mean and variance of a mixture, as it is added up.
-#[derive(Clone, Copy, Default)]
-pub(in crate::estimate) struct Moments {
-    weight: f64,
-    pub mean: f64,
-    /// Weighted variances within the parts, and of their means.
-    within: f64,
-    between: f64,
-}
-
-impl Moments {
-    pub fn add(&mut self, weight: f64, mean: f64, variance: f64) {
-        let total = self.weight + weight;
-        let off = mean - self.mean;
-        self.between += self.weight * weight / total * off * off;
-        self.mean += weight / total * off;
-        self.within += weight * variance;
-        self.weight = total;
-    }
-
-    pub fn variance(&self) -> f64 {
-        (self.within + self.between) / self.weight
-    }
-}
-
 impl FittedLaw {
     fn new(
         recipe: &Recipe,
@@ -318,7 +294,10 @@ impl FittedLaw {
             let bands = known.len() as f64;
             between = (bands / (bands - 1.0) * sum / squares).max(1e-3 * self.covariance.sill);
         }
-        Ok(Some((mean, between)))
+        // Few levels hardly tell how much levels vary: Student's variance for a normal distribution.
+        let bands = known.len() as f64;
+        let wider = (1.0 + 1.0 / bands) * (bands - 1.0) / (bands - 3.0);
+        Ok(Some((mean, between * wider)))
     }
 
     fn ratio(&self) -> f64 {

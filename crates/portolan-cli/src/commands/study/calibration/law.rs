@@ -22,6 +22,9 @@ pub struct TrueLaw {
     weights: Array2<f64>,
     spread_db: Vec<f64>,
     noise_db: f64,
+    /// Of the readings: L^-1 and ln det K.
+    inverse: Array2<f64>,
+    log_det: f64,
 }
 
 impl TrueLaw {
@@ -46,7 +49,9 @@ impl TrueLaw {
         half_solve(&lower, inverse.as_mut());
         let weights = half.transpose() * &inverse;
         let weights = Array2::from_shape_fn((asked.len(), sensors.len()), |at| weights[at]);
-        Some(Self { weights, spread_db, noise_db })
+        let log_det = 2.0 * (0..sensors.len()).map(|i| lower[(i, i)].ln()).sum::<f64>();
+        let inverse = Array2::from_shape_fn((sensors.len(), sensors.len()), |at| inverse[at]);
+        Some(Self { weights, spread_db, noise_db, inverse, log_det })
     }
 
     pub fn answer(&self, drawn: &Drawn, bands: usize) -> Answer {
@@ -57,6 +62,39 @@ impl TrueLaw {
         let reading = spread.mapv(|own| own.hypot(self.noise_db));
         Answer { field, spread_db: Some(spread), reading_spread_db: Some(reading) }
     }
+
+    /// Log density of readings in dBm, sensors x bands, up to a constant.
+    fn log_density(&self, drawn: &Drawn, readings: &Array2<f64>) -> f64 {
+        let (at_sensors, _) = drawn.known(readings.ncols());
+        let white = self.inverse.dot(&(readings - &at_sensors));
+        let squares: f64 = white.iter().map(|v| v * v).sum();
+        -0.5 * (squares + readings.ncols() as f64 * self.log_det)
+    }
+}
+
+/// What whoever knows all but the noise can say: the laws of all noises that come into question,
+/// equally likely before the readings, averaged.
+pub fn without_noise(laws: &[TrueLaw], drawn: &Drawn, readings: &Array2<f64>) -> Answer {
+    let logs: Vec<f64> = laws.iter().map(|law| law.log_density(drawn, readings)).collect();
+    let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let total: f64 = logs.iter().map(|log| (log - most).exp()).sum();
+    let weights = || logs.iter().map(|log| (log - most).exp() / total);
+    let (at_sensors, at_places) = drawn.known(readings.ncols());
+    let news = readings - &at_sensors;
+    let fields: Vec<Array2<f64>> =
+        laws.iter().map(|law| &at_places + &law.weights.dot(&news)).collect();
+    let zeros = || Array2::<f64>::zeros(at_places.dim());
+    let field = weights().zip(&fields).fold(zeros(), |sum, (w, own)| sum + w * own);
+    let (mut spread, mut reading) = (zeros(), zeros());
+    for ((weight, law), own) in weights().zip(laws).zip(&fields) {
+        for (at, value) in own.indexed_iter() {
+            let square = law.spread_db[at.0].powi(2) + (value - field[at]).powi(2);
+            spread[at] += weight * square;
+            reading[at] += weight * (square + law.noise_db.powi(2));
+        }
+    }
+    let deviation = |square: Array2<f64>| Some(square.mapv(f64::sqrt));
+    Answer { field, spread_db: deviation(spread), reading_spread_db: deviation(reading) }
 }
 
 /// L^-1 B in place.

@@ -37,6 +37,8 @@ again: readings repeated at sensors: covered by the 90 % interval; said dB: mean
 all 99, least 99: the field covered by the 99 % interval, over all distances and at the worst
 new: the field at places uniform in the square: covered by the 90 % interval, rmse in dB
 score: mean 90 % interval score beside the true law's on the same places
+true law: knows all of the simulator's parameters; noise unknown: knows all but which of the
+study's noises it is, equally likely before the readings: what it misses, readings do not tell
 coverage in percent; ± one standard error over surveys
 failed, no bars: surveys without a fit, and with one but without an error bar somewhere";
 

@@ -1,13 +1,16 @@
 //! The two accounts of a band, each with the law that all bands share.
 
+use faer::Mat;
 use rayon::prelude::*;
 
-use super::super::law::{EmitterPlaces, EmitterPosterior, Law, Mast, Shadow};
+use super::super::law::{Covariates, EmitterPlaces, EmitterPosterior, Law, Mast, Shadow};
 use super::Survey;
-use super::places::lattice;
+use super::places::{lattice, refined};
 use crate::error::EstimateError;
 use crate::estimate::Transmitter;
-use crate::gaussian_process::{NOISE_PRIOR, PooledLaw, clustered, minimise, posterior_points};
+use crate::gaussian_process::{
+    Correlation, NOISE_PRIOR, PooledLaw, REACH_PRIOR, clustered, minimise, posterior_points,
+};
 use crate::link::DB_PER_LN;
 use crate::progress::Progress;
 use crate::readings::Readings;
@@ -16,13 +19,20 @@ use crate::site::{Site, extent_m};
 
 /// Path loss before any reading: 20 +- 8 dB a decade.
 const EXPONENT: (f64, f64) = (2.0, 0.8);
-/// Places of the lattice, and of the coarse one that the law is fitted on.
-const PLACES: usize = 300;
-const COARSE_PLACES: usize = 96;
+/// Places of the first lattice, and the finest square over the sensors' mean distance.
+const COARSE_PLACES: usize = 160;
+const FINEST: f64 = 0.2;
+/// Distance within which there is no path loss, over the side of a square, and the least over the
+/// extent of the survey.
+const REFERENCE: f64 = 0.4;
+const NEAREST: f64 = 0.01;
+/// Entries of a band by which squares are split.
+const JUDGED: usize = 400;
 /// Entries of a band and work of an evaluation that the law is fitted with.
 const MOST_ENTRIES: usize = 256;
 const MOST_WORK: f64 = 3e8;
 const EVALUATIONS: usize = 130;
+const FIRST_EVALUATIONS: usize = 50;
 /// Readings up to which the laws that they leave possible are averaged, and the most laws.
 const AVERAGED: usize = 1200;
 const MOST_LAWS: usize = 12;
@@ -36,8 +46,8 @@ pub(super) struct Account {
     pub places: Vec<EmitterPlaces>,
     /// The known transmitters of each band, which are the only place then.
     pub masts: Vec<Vec<Mast>>,
-    /// What a place stands for.
-    pub spacing_m: f64,
+    /// The finest square that a place stands for.
+    pub finest_m: f64,
 }
 
 impl Account {
@@ -50,13 +60,16 @@ impl Account {
                 exponent: EXPONENT.0,
                 exponent_sd: EXPONENT.1,
                 level: pooled.level,
-                level_sd: pooled.level_variance.sqrt(),
+                // Few bands leave the mean of their levels open.
+                level_sd: (pooled.level_variance
+                    + (pooled.level_variance + pooled.sill) / readings.bands() as f64)
+                    .sqrt(),
             },
             shadow: Shadow { decorrelation_m: pooled.decorrelation_m, sill: pooled.sill },
             nugget: pooled.nugget,
             places: vec![nowhere; readings.bands()],
             masts: vec![Vec::new(); readings.bands()],
-            spacing_m: 0.0,
+            finest_m: 0.0,
         }
     }
 
@@ -70,33 +83,82 @@ impl Account {
         progress: &Progress<'_>,
     ) -> Result<Vec<(f64, Self)>, EstimateError> {
         let region = readings.region();
-        let (places, spacing_m) = lattice(&region, PLACES);
-        let (coarse, _) = lattice(&region, COARSE_PLACES);
-        let bands = readings.bands();
-        let reference_m = (0.4 * spacing_m).max(1.0_f64.min(0.01 * extent_m(readings.sites())));
-        let masts: Vec<Vec<Mast>> = (0..bands).map(|band| masts(known, band)).collect();
+        let extent = extent_m(readings.sites());
+        let (coarse, spacing) = lattice(&region, COARSE_PLACES);
+        let finest_m = FINEST
+            * (region.width_m() * region.height_m() / readings.places() as f64)
+                .sqrt()
+                .clamp(0.01 * extent, spacing);
+        let nearest = NEAREST * extent;
+        let masts: Vec<Vec<Mast>> = (0..readings.bands()).map(|band| masts(known, band)).collect();
+        let all_known = masts.iter().all(|m| !m.is_empty());
         let spread = |free: &EmitterPlaces| -> Vec<EmitterPlaces> {
             masts.iter().map(|m| if m.is_empty() { free.clone() } else { stand(m) }).collect()
         };
         let plain = Self::plain(pooled, readings);
-        let mut account = Self {
-            law: Law { reference_m, ..plain.law },
+        let account = Self {
+            law: Law { reference_m: (REFERENCE * spacing).max(nearest), ..plain.law },
             places: spread(&coarse),
             masts: masts.clone(),
-            spacing_m,
+            finest_m,
             ..plain
         };
-        if masts.iter().all(|m| !m.is_empty()) {
-            account.law.reference_m = REFERENCE_DISTANCE_M.max(2e-3 * extent_m(readings.sites()));
+        if all_known {
+            let reference_m = REFERENCE_DISTANCE_M.max(2e-3 * extent);
+            let law = Law { reference_m, ..account.law };
+            let account = Self { law, ..account };
+            return account.learn(pooled, survey, None, false, progress);
         }
-        let learnt = account.learn(pooled, survey, readings, progress)?;
-        let fine = spread(&places);
-        let with_places = |law: Account| Self { places: fine.clone(), masts: masts.clone(), ..law };
+        // A first law on the coarse lattice says which of its squares are worth splitting.
+        let quick = account.learn(pooled, survey, None, true, &progress.part(0.0..0.4))?;
+        let first = quick.into_iter().next().map_or(account, |(_, first)| first);
+        let reference_m = (REFERENCE * finest_m).max(nearest);
+        // The level is the one at the reference distance.
+        let nearer = first.law.exponent * (first.law.reference_m / reference_m).ln();
+        let law = Law { reference_m, level: first.law.level + nearer, ..first.law };
+        let fine = Self { law, ..first }.split(survey, &coarse, spacing)?;
+        let part = progress.part(0.4..0.9);
+        let learnt = fine.learn(pooled, survey, Some(&fine), false, &part)?;
+        let best = learnt[0].1.split(survey, &coarse, spacing)?;
+        let with_places = |law: Account| Self { places: best.places.clone(), ..law };
         Ok(learnt.into_iter().map(|(weight, law)| (weight, with_places(law))).collect())
     }
 
+    /// The same law with squares split where it thinks that transmitters stand.
+    fn split(
+        &self,
+        survey: &Survey,
+        coarse: &EmitterPlaces,
+        spacing: f64,
+    ) -> Result<Self, EstimateError> {
+        let of_band = |band: usize| -> Result<EmitterPlaces, EstimateError> {
+            let nugget = survey.noise(band, self.nugget);
+            let (sites, values, noise) = survey.entries(band, nugget);
+            if !self.masts[band].is_empty() || sites.is_empty() {
+                return Ok(self.places[band].clone());
+            }
+            let kept = clustered(&sites, JUDGED);
+            let pick = |all: &[f64]| kept.iter().map(|&i| all[i]).collect::<Vec<f64>>();
+            let (values, noise) = (pick(&values), pick(&noise));
+            let sites: Vec<Site> = kept.iter().map(|&i| sites[i]).collect();
+            let correlations = Correlation::exponential(self.shadow.decorrelation_m).matrix(&sites);
+            let covariates = Covariates::new(&correlations, self.shadow.sill, &noise);
+            let covariates = covariates.ok_or_else(super::singular)?;
+            let half_values = covariates.half(&values);
+            let judge = |at: &[Site]| {
+                let mut losses = self.law.losses(at, &sites);
+                covariates.cholesky.half_solve(losses.as_mut());
+                let trends = covariates.trends(&self.law, &half_values, &losses);
+                Some(trends.iter().map(|t| t.log_evidence).collect())
+            };
+            refined(coarse, spacing, self.finest_m, judge).ok_or_else(super::singular)
+        };
+        let places = (0..survey.samples.len()).into_par_iter().map(of_band);
+        Ok(Self { places: places.collect::<Result<_, _>>()?, masts: self.masts.clone(), ..*self })
+    }
+
     /// Losses from the places of a band's transmitter to some sites.
-    pub fn losses(&self, band: usize, sites: &[Site]) -> faer::Mat<f64> {
+    pub fn losses(&self, band: usize, sites: &[Site]) -> Mat<f64> {
         match self.masts[band].is_empty() {
             true => self.law.losses(&self.places[band].at, sites),
             false => self.law.losses_from(&self.masts[band], sites),
@@ -108,32 +170,48 @@ impl Account {
         -self.law.level_sd.ln() - self.law.exponent_sd.ln()
     }
 
-    /// The laws of all bands together, as far as they can be afforded, without places.
+    /// The laws of all bands together, as far as they can be afforded, on these places. A `quick` look
+    /// gives the best of a few; a law found so is where a thorough search starts.
     fn learn(
         &self,
         pooled: &PooledLaw,
         survey: &Survey,
-        readings: &Readings,
+        first: Option<&Account>,
+        quick: bool,
         progress: &Progress<'_>,
     ) -> Result<Vec<(f64, Account)>, EstimateError> {
         let some = self.affordable(survey);
-        let extent = extent_m(readings.sites());
-        let levels = self.typical_level(&some, pooled);
-        let start = [
+        let losses: Vec<Mat<f64>> =
+            some.par_iter().map(|(band, sites, ..)| self.losses(*band, sites)).collect();
+        let extent = survey.extent_m;
+        let levels = typical_level(&losses, pooled);
+        let usual = [
             (0.5 * pooled.decorrelation_m).ln(),
             (0.5 * pooled.sill).ln(),
             pooled.nugget.ln(),
             (pooled.sill + pooled.level_variance).ln(),
             levels,
         ];
-        let widths = [1.5, 1.5, 2.0 * NOISE_PRIOR.1, 1.5, 20.0 / DB_PER_LN];
+        let start = match first {
+            Some(Account { law, shadow, nugget, .. }) => [
+                shadow.decorrelation_m.ln(),
+                shadow.sill.ln(),
+                nugget.ln(),
+                2.0 * law.level_sd.ln(),
+                levels,
+            ],
+            None => usual,
+        };
+        let widths = [REACH_PRIOR.1, 1.5, 2.0 * NOISE_PRIOR.1, 1.5, 20.0 / DB_PER_LN];
         let nugget = 2.0 * (NOISE_PRIOR.0 / DB_PER_LN).ln();
-        let middle = [(0.3 * extent).ln(), start[1], nugget, start[3], levels];
+        // Path loss explains the better part of what bands vary by.
+        let sill = (0.25 * pooled.sill).ln();
+        let middle = [REACH_PRIOR.0 + extent.ln(), sill, nugget, usual[3], levels];
         let bounds: Vec<(f64, f64)> = [
             ((1e-3 * extent).ln(), (20.0 * extent).ln()),
-            (start[1] - 8.0, start[1] + 8.0),
-            (start[2] - 8.0, start[2] + 8.0),
-            (start[3] - 8.0, start[3] + 8.0),
+            (usual[1] - 8.0, usual[1] + 8.0),
+            (usual[2] - 8.0, usual[2] + 8.0),
+            (usual[3] - 8.0, usual[3] + 8.0),
             (levels - 40.0, levels + 40.0),
         ]
         .to_vec();
@@ -142,11 +220,12 @@ impl Account {
             let trial = self.at(x);
             let evidence: f64 = some
                 .par_iter()
-                .map(|(band, sites, values, noise)| {
+                .zip(&losses)
+                .map(|((band, sites, values, noise), losses)| {
                     let noise = noise.of(trial.nugget);
-                    let losses = self.losses(*band, sites);
                     let places = &self.places[*band];
-                    let found = trial.posterior(sites, values, &noise, places, &losses);
+                    let entries = (&sites[..], &values[..], &noise[..]);
+                    let found = trial.posterior(trial.shadow, entries, places, losses);
                     let scatter = survey.samples[*band].scatter.log_density(trial.nugget);
                     let own = |p: EmitterPosterior| p.log_evidence + trial.normaliser();
                     found.map_or(f64::NEG_INFINITY, |p| own(p) + scatter)
@@ -157,9 +236,10 @@ impl Account {
             let prior: f64 = (0..x.len()).map(|i| ((x[i] - middle[i]) / widths[i]).powi(2)).sum();
             Ok::<_, EstimateError>(0.5 * prior - evidence)
         };
-        let (best, _) = minimise(objective, &start, &bounds, 0.7, 0.05, EVALUATIONS)?;
+        let most = if quick { FIRST_EVALUATIONS } else { EVALUATIONS };
+        let (best, _) = minimise(objective, &start, &bounds, 0.7, 0.05, most)?;
         let readings: usize = some.iter().map(|entries| entries.1.len()).sum();
-        if readings > AVERAGED {
+        if readings > AVERAGED || quick {
             return Ok(vec![(1.0, self.at(&best))]);
         }
         let whole = |x: &[f64]| {
@@ -168,7 +248,7 @@ impl Account {
             all
         };
         let some = |x: &[f64]| objective(&whole(x));
-        let found = posterior_points(some, &best[..3], &bounds[..3], MOST_LAWS)?;
+        let found = posterior_points(some, &[best[..3].to_vec()], &bounds[..3], MOST_LAWS)?;
         Ok(found.into_iter().map(|(weight, x)| (weight, self.at(&whole(&x)))).collect())
     }
 
@@ -178,23 +258,10 @@ impl Account {
             law: Law { level: x[4], level_sd: (0.5 * x[3]).exp(), ..self.law },
             shadow: Shadow { decorrelation_m: x[0].exp(), sill: x[1].exp() },
             nugget: x[2].exp(),
-            places: Vec::new(),
-            masts: Vec::new(),
-            spacing_m: self.spacing_m,
+            places: self.places.clone(),
+            masts: self.masts.clone(),
+            finest_m: self.finest_m,
         }
-    }
-
-    /// The level at the reference distance that readings of the usual level speak for.
-    fn typical_level(&self, some: &[Entries], pooled: &PooledLaw) -> f64 {
-        let (mut sum, mut count) = (0.0, 0.0);
-        for (band, sites, ..) in some {
-            let losses = self.losses(*band, sites);
-            for j in 0..losses.ncols() {
-                sum += losses.col(j).iter().sum::<f64>();
-                count += losses.nrows() as f64;
-            }
-        }
-        pooled.level + EXPONENT.0 * sum / f64::max(count, 1.0)
     }
 
     fn affordable(&self, survey: &Survey) -> Vec<Entries> {
@@ -234,6 +301,16 @@ impl Account {
             })
             .collect()
     }
+}
+
+/// The level at the reference distance that readings of the usual level speak for.
+fn typical_level(losses: &[Mat<f64>], pooled: &PooledLaw) -> f64 {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for losses in losses {
+        sum += losses.col_iter().map(|column| column.iter().sum::<f64>()).sum::<f64>();
+        count += (losses.nrows() * losses.ncols()) as f64;
+    }
+    pooled.level + EXPONENT.0 * sum / f64::max(count, 1.0)
 }
 
 /// The known transmitters of a band. Powers are shares of the strongest; one that says none is as

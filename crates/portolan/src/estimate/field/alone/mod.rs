@@ -13,19 +13,21 @@ use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::draw::{EmitterField, EmitterKriging};
-use super::law::{Covariates, EmitterPlaces, EmitterPosterior, mean_exponent, mean_place};
+use super::law::{Covariates, EmitterPlaces, EmitterPosterior, Shadow, mean_exponent, mean_place};
 use crate::error::EstimateError;
 use crate::estimate::Context;
 use crate::estimate::bands::{BandData, Group};
-use crate::estimate::kriging::band_noise;
+use crate::estimate::kriging::{Own, band_noise, band_sills};
+use crate::estimate::stacking::weighed;
 use crate::gaussian_process::{
-    BandSample, Correlation, Hearing, Neighbours, PooledLaw, Told, pooled_law, pooled_laws,
+    BandSample, Correlation, Hearing, Neighbours, PooledLaw, Told, clustered, pooled_law,
+    pooled_laws,
 };
 use crate::link::{DB_PER_LN, Link};
 use crate::model::{Model, ModelEmitter};
 use crate::progress::Progress;
 use crate::readings::Readings;
-use crate::site::Site;
+use crate::site::{Site, extent_m};
 use law::Account;
 pub(in crate::estimate) use model::BandsAlone;
 use model::{Part, Side};
@@ -45,6 +47,16 @@ const MOST_SILENT: usize = 256;
 const TEMPER: (f64, f64) = (0.05, 0.1);
 /// Log odds of path loss before any reading, where the transmitter is known.
 const SEEN: f64 = 1.0;
+/// Places up to which the accounts are weighed by left-out sensors, and the least weight of either.
+const MOST_WEIGHED: usize = 1500;
+const LEAST_ODDS: f64 = 0.02;
+/// Nats of a band's evidence that are luck, and how far the others are believed where left-out sensors
+/// have their say too.
+const LUCK: f64 = 3.0;
+const BELIEVED: f64 = 0.1;
+/// Sensors of a band that tell how much it varies, and what level and slope take of their freedom.
+const SCALED: usize = 256;
+const TREND_TERMS: f64 = 2.0;
 /// Places of a transmitter below this share of the evidence are left out.
 const LEAST_SHARE: f64 = 1e-4;
 
@@ -54,6 +66,7 @@ struct Survey {
     /// Values and noise that silence adds, per band.
     told: Vec<Told>,
     link: Link,
+    extent_m: f64,
 }
 
 impl Survey {
@@ -168,9 +181,9 @@ pub(in crate::estimate) fn fit(
     let laws = laws.ok_or_else(|| EstimateError::Numerical("no band was read anywhere".into()))?;
     let law = laws[0].1;
     let told = samples.par_iter().map(|s| s.told(&law)).collect::<Result<_, _>>()?;
-    let survey = Survey { samples, told, link };
-    let plain: Vec<(f64, Account)> =
-        laws.iter().map(|(weight, law)| (*weight, Account::plain(law, readings))).collect();
+    let survey = Survey { samples, told, link, extent_m: extent_m(readings.sites()) };
+    let plain = laws.iter().map(|(weight, law)| (*weight, Account::plain(law, readings)));
+    let plain: Vec<(f64, Account)> = plain.collect();
     let known = context.transmitters;
     let part = progress.part(0.3..0.6);
     let about = Account::about_transmitters(&law, &survey, readings, known, &part)?;
@@ -183,9 +196,12 @@ pub(in crate::estimate) fn fit(
         for (i, (weight, account)) in accounts.iter().enumerate() {
             let share = |i: usize| i as f64 / count as f64;
             let part = rest.part(share(sides.len())..share(sides.len() + 1));
-            let conditioned = condition(account, &survey, &part)?;
+            let scales = account.scales(&survey)?;
+            let conditioned = condition(account, &scales, &survey, &part)?;
             let (fields, own): (Vec<_>, Vec<f64>) = conditioned.into_iter().unzip();
-            let noise = (0..readings.bands()).map(|b| survey.noise(b, account.nugget)).collect();
+            let noise = scales.iter().enumerate();
+            let noise =
+                noise.map(|(b, (_, scale))| survey.noise(b, scale * account.nugget)).collect();
             sides.push((trend, *weight, noise, fields));
             if i == 0 {
                 evidence.push(own);
@@ -193,18 +209,36 @@ pub(in crate::estimate) fn fit(
         }
     }
     let likeliest = &about[0].1;
+    let better: Vec<f64> = evidence[1].iter().zip(&evidence[0]).map(|(a, b)| a - b).collect();
+    let usual = {
+        let alone = |side: &(bool, f64, Vec<f64>, Vec<BandField>)| {
+            let weights = vec![1.0; readings.bands()];
+            let side = Side { noise: side.2.clone(), weights, parts: parts(side.3.clone())? };
+            Ok::<_, EstimateError>(BandsAlone::new(
+                vec![side],
+                survey.link,
+                law.hearing,
+                readings.bands(),
+            ))
+        };
+        trend_share(readings, &alone(&sides[0])?, &alone(&sides[plain.len()])?)?
+    };
     let weights: Vec<f64> = (0..survey.samples.len())
         .map(|band| {
-            let better = evidence[1][band] - evidence[0][band];
             let known = !likeliest.masts[band].is_empty();
-            let odds = if known { SEEN + TEMPER.1 * better } else { TEMPER.0 * better };
+            let odds = match usual {
+                _ if known => SEEN + TEMPER.1 * better[band],
+                Some(share) => (share / (1.0 - share)).ln() + believed(better[band]),
+                None => TEMPER.0 * better[band],
+            };
             1.0 / (1.0 + (-odds).clamp(-50.0, 50.0).exp())
         })
         .collect();
     let emitters = transmitters(&survey, &sides[plain.len()].3, &weights, likeliest);
     let mut built = Vec::new();
-    for (trend, share, noise, fields) in sides {
-        let weights = weights.iter().map(|w| share * if trend { *w } else { 1.0 - w }).collect();
+    for (path_loss, share, noise, fields) in sides {
+        let weights = weights.iter().map(|w| share * if path_loss { *w } else { 1.0 - w });
+        let weights = weights.collect();
         built.push(Side { noise, weights, parts: parts(fields)? });
     }
     let local = survey.samples.iter().map(|s| s.sites.len() + s.silent.len()).max().unwrap_or(0);
@@ -220,6 +254,25 @@ pub(in crate::estimate) fn fit(
     Ok(model)
 }
 
+/// How much path loss counts in most bands, by readings at left-out sensors; None where there are too
+/// many to leave out, or silence.
+fn trend_share(
+    readings: &Readings,
+    plain: &BandsAlone,
+    about: &BandsAlone,
+) -> Result<Option<f64>, EstimateError> {
+    if readings.places() > MOST_WEIGHED || readings.not_heard().is_some() {
+        return Ok(None);
+    }
+    let found = weighed(readings, &[(0.5, plain), (0.5, about)])?;
+    Ok(found.map(|found| found[1].0.clamp(LEAST_ODDS, 1.0 - LEAST_ODDS)))
+}
+
+/// What evidence adds to the log odds of left-out sensors: little of it is luck, much is not.
+fn believed(evidence: f64) -> f64 {
+    BELIEVED * evidence.signum() * (evidence.abs() - LUCK).max(0.0)
+}
+
 /// A law in the words of a report.
 fn fitted(law: &PooledLaw) -> Vec<(&'static str, f64)> {
     let square = DB_PER_LN * DB_PER_LN;
@@ -233,6 +286,7 @@ fn fitted(law: &PooledLaw) -> Vec<(&'static str, f64)> {
 }
 
 /// One band's field with the sites of its entries.
+#[derive(Clone)]
 struct BandField {
     sites: Vec<Site>,
     field: EmitterField,
@@ -242,9 +296,10 @@ fn singular() -> EstimateError {
     EstimateError::Numerical("a band's covariance cannot be factorised".into())
 }
 
-/// Every band under one account, and its log evidence.
+/// Every band under one account, with scales of its own for field and noise, and its log evidence.
 fn condition(
     account: &Account,
+    scales: &[(f64, f64)],
     survey: &Survey,
     progress: &Progress<'_>,
 ) -> Result<Vec<(BandField, f64)>, EstimateError> {
@@ -252,7 +307,9 @@ fn condition(
         .into_par_iter()
         .map(|band| {
             progress.check()?;
-            let nugget = survey.noise(band, account.nugget);
+            let (of_field, of_noise) = scales[band];
+            let nugget = survey.noise(band, of_noise * account.nugget);
+            let shadow = Shadow { sill: of_field * account.shadow.sill, ..account.shadow };
             let (sites, values, noise) = survey.entries(band, nugget);
             let judged: Vec<usize> = match sites.len() > TOGETHER {
                 true => (0..JUDGED).map(|i| i * sites.len() / JUDGED).collect(),
@@ -262,27 +319,63 @@ fn condition(
             let some: Vec<Site> = judged.iter().map(|&i| sites[i]).collect();
             let (places, losses) = (&account.places[band], account.losses(band, &some));
             let (judged_values, judged_noise) = (pick(&values), pick(&noise));
-            let posterior =
-                account.posterior(&some, &judged_values, &judged_noise, places, &losses);
-            let posterior = posterior.ok_or_else(singular)?;
+            let posterior = account
+                .posterior(shadow, (&some, &judged_values, &judged_noise), places, &losses)
+                .ok_or_else(singular)?;
             let evidence = posterior.log_evidence + account.normaliser();
-            let field = account.field(band, posterior, values, noise);
+            let field = account.field(band, shadow, posterior, values, noise);
             Ok((BandField { sites, field }, evidence))
         })
         .collect()
 }
 
 impl Account {
+    /// Factors on the variances of every band's field and noise: bands differ in how much they vary
+    /// about the law that they share.
+    fn scales(&self, survey: &Survey) -> Result<Vec<(f64, f64)>, EstimateError> {
+        let bands = 0..survey.samples.len();
+        if survey.samples.iter().any(|sample| !sample.silent.is_empty()) {
+            // What silence says was found under the law as it is.
+            return Ok(vec![(1.0, 1.0); bands.len()]);
+        }
+        let own: Vec<Own> =
+            bands.into_par_iter().map(|band| self.own(band, survey)).collect::<Result<_, _>>()?;
+        Ok(band_sills(&own, 1.0))
+    }
+
+    /// How much a band varies beside the law.
+    fn own(&self, band: usize, survey: &Survey) -> Result<Own, EstimateError> {
+        let sample = &survey.samples[band];
+        let freedom = (sample.sites.len() as f64 - TREND_TERMS).max(0.0);
+        if freedom == 0.0 {
+            return Ok(Own { sill: None, freedom });
+        }
+        let (sites, values, noise) = survey.entries(band, survey.noise(band, self.nugget));
+        let kept = clustered(&sites, SCALED);
+        let pick = |all: &[f64]| kept.iter().map(|&i| all[i]).collect::<Vec<f64>>();
+        let (sites, values, noise): (Vec<Site>, _, _) =
+            (kept.iter().map(|&i| sites[i]).collect(), pick(&values), pick(&noise));
+        let losses = self.losses(band, &sites);
+        let entries = (&sites[..], &values[..], &noise[..]);
+        let posterior = self.posterior(self.shadow, entries, &self.places[band], &losses);
+        let posterior = posterior.ok_or_else(singular)?;
+        let trend = posterior.mean_trend(&losses);
+        let rest = values.iter().zip(&trend).map(|(v, t)| v - t);
+        let squares: f64 = rest.zip(&posterior.pull).map(|(rest, pull)| rest * pull).sum();
+        let own = squares / (sites.len() as f64 - TREND_TERMS);
+        Ok(Own { sill: Some((own, own)), freedom })
+    }
+
+    /// Of a band's sites, values and noise.
     fn posterior(
         &self,
-        sites: &[Site],
-        values: &[f64],
-        noise: &[f64],
+        shadow: Shadow,
+        (sites, values, noise): (&[Site], &[f64], &[f64]),
         places: &EmitterPlaces,
         losses: &faer::Mat<f64>,
     ) -> Option<EmitterPosterior> {
-        let correlations = Correlation::exponential(self.shadow.decorrelation_m).matrix(sites);
-        let covariates = Covariates::new(&correlations, self.shadow.sill, noise)?;
+        let correlations = Correlation::exponential(shadow.decorrelation_m).matrix(sites);
+        let covariates = Covariates::new(&correlations, shadow.sill, noise)?;
         Some(EmitterPosterior::new(covariates, &self.law, places, losses, values))
     }
 
@@ -290,6 +383,7 @@ impl Account {
     fn field(
         &self,
         band: usize,
+        shadow: Shadow,
         posterior: EmitterPosterior,
         values: Vec<f64>,
         noise: Vec<f64>,
@@ -300,7 +394,7 @@ impl Account {
         let total: f64 = kept.iter().map(|&j| posterior.weights[j]).sum();
         EmitterField {
             law: self.law,
-            shadow: self.shadow,
+            shadow,
             places: kept.iter().map(|&j| places.at[j]).collect(),
             weights: kept.iter().map(|&j| posterior.weights[j] / total).collect(),
             trends: kept.iter().map(|&j| posterior.trends[j]).collect(),
@@ -366,7 +460,7 @@ fn transmitters(
         if masts.is_empty() {
             // A place stands for its square.
             let (at, sd) = mean_place(&field.weights, &field.places);
-            add(at, sd.map(|sd| sd.hypot(account.spacing_m / 12f64.sqrt())), own);
+            add(at, sd.map(|sd| sd.hypot(account.finest_m / 12f64.sqrt())), own);
         }
         let shares: f64 = masts.iter().map(|mast| mast.share).sum();
         masts.iter().for_each(|mast| add(mast.at, [0.0; 2], own * mast.share / shares));

@@ -9,6 +9,7 @@ use super::super::draw::{EmitterField, EmitterKriging, Fields};
 use super::super::law::{Covariates, EmitterPlaces, EmitterPosterior};
 use super::super::model::{load_field, save_field};
 use crate::error::EstimateError;
+use crate::estimate::mixture::Moments;
 use crate::gaussian_process::{Correlation, Hearing};
 use crate::link::{DB_PER_LN, Link};
 use crate::model::{Archive, LeftOut, Prediction, Predictor, damaged};
@@ -100,48 +101,15 @@ impl BandsAlone {
     }
 }
 
-/// Mean and spread of a mixture, as it is added up.
-struct Mixture {
-    weight: Array2<f64>,
-    mean: Array2<f64>,
-    /// Weighted variances of the parts, and what their means differ by.
-    within: Array2<f64>,
-}
-
-impl Mixture {
-    fn new(shape: (usize, usize)) -> Self {
-        let zeros = || Array2::zeros(shape);
-        Self { weight: zeros(), mean: zeros(), within: zeros() }
-    }
-
-    fn add(&mut self, at: [usize; 2], weight: f64, mean: f64, variance: f64) {
-        if weight <= 0.0 {
-            return;
-        }
-        let total = self.weight[at] + weight;
-        let off = mean - self.mean[at];
-        self.within[at] += weight * variance + self.weight[at] * weight / total * off * off;
-        self.mean[at] += weight / total * off;
-        self.weight[at] = total;
-    }
-
-    /// Means, and standard deviations in dB; NaN where nothing was added.
-    fn finished(self) -> (Array2<f64>, Array2<f64>) {
-        let shape = self.mean.dim();
-        let of = |value: &dyn Fn((usize, usize)) -> f64| {
-            Array2::from_shape_fn(shape, |at| match self.weight[at] > 0.0 {
-                true => value(at),
-                false => f64::NAN,
-            })
-        };
-        let spread = of(&|at| DB_PER_LN * (self.within[at] / self.weight[at]).sqrt());
-        (of(&|at| self.mean[at]), spread)
-    }
+/// Means, and standard deviations in dB; NaN where nothing was added.
+fn finished(sums: &Array2<Moments>) -> (Array2<f64>, Array2<f64>) {
+    let mean = |m: &Moments| if m.is_empty() { f64::NAN } else { m.mean };
+    (sums.map(mean), sums.map(|m| DB_PER_LN * m.variance().sqrt()))
 }
 
 impl BandsAlone {
-    fn left_out(&self, sums: Mixture) -> LeftOut {
-        let (mean, spread) = sums.finished();
+    fn left_out(&self, sums: &Array2<Moments>) -> LeftOut {
+        let (mean, spread) = finished(sums);
         let power = mean.mapv(|m| if m.is_nan() { m } else { self.link.inverse(m) });
         let noise: Vec<f64> = self.noise().into_iter().map(|v| DB_PER_LN * v.sqrt()).collect();
         LeftOut::with_noise(power, spread, &noise)
@@ -201,7 +169,7 @@ impl Predictor for BandsAlone {
         progress: &Progress<'_>,
     ) -> Result<Prediction, EstimateError> {
         let shape = (at.len(), bands.len());
-        let mut sums = Mixture::new(shape);
+        let mut sums = Array2::from_elem(shape, Moments::default());
         let slots: Vec<(usize, usize)> = bands.iter().copied().enumerate().collect();
         let total: usize = self.sides.iter().map(|s| s.parts.len()).sum();
         let mut done = 0;
@@ -224,12 +192,12 @@ impl Predictor for BandsAlone {
                     let weight = side.weights[bands[out]];
                     for place in 0..at.len() {
                         let (f, v) = (fields.mean[[r, place]], fields.variance[[r, place]]);
-                        sums.add([place, out], weight, f, v);
+                        sums[[place, out]].add(weight, f, v);
                     }
                 }
             }
         }
-        let (mean, spread) = sums.finished();
+        let (mean, spread) = finished(&sums);
         let noise = self.noise();
         let noise: Vec<f64> = bands.iter().map(|&b| DB_PER_LN * noise[b].sqrt()).collect();
         let power = mean.mapv(|m| self.link.inverse(m));
@@ -245,7 +213,7 @@ impl Predictor for BandsAlone {
         for (row, site) in sensors.iter().enumerate() {
             rows.entry(site.bits()).or_default().push(row);
         }
-        let mut sums = Mixture::new((sensors.len(), self.bands));
+        let mut sums = Array2::from_elem((sensors.len(), self.bands), Moments::default());
         for side in &self.sides {
             for part in &side.parts {
                 let Some(left) = part.kriging.leave_one_out()? else { return Ok(None) };
@@ -253,18 +221,18 @@ impl Predictor for BandsAlone {
                     for &row in rows.get(&site.bits()).into_iter().flatten() {
                         for (r, &band) in part.bands.iter().enumerate() {
                             let (f, v) = (left.mean[[r, i]], left.variance[[r, i]]);
-                            sums.add([row, band], side.weights[band], f, v);
+                            sums[[row, band]].add(side.weights[band], f, v);
                         }
                     }
                 }
             }
         }
-        Ok(Some(self.left_out(sums)))
+        Ok(Some(self.left_out(&sums)))
     }
 
     fn predict_without(&self, left_out: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
         let away: HashSet<[u64; 2]> = left_out.iter().map(|site| site.bits()).collect();
-        let mut sums = Mixture::new((left_out.len(), self.bands));
+        let mut sums = Array2::from_elem((left_out.len(), self.bands), Moments::default());
         for side in &self.sides {
             let parts: Vec<Option<Fields>> = side
                 .parts
@@ -276,12 +244,12 @@ impl Predictor for BandsAlone {
                 for (r, &band) in part.bands.iter().enumerate() {
                     for place in 0..left_out.len() {
                         let (f, v) = (fields.mean[[r, place]], fields.variance[[r, place]]);
-                        sums.add([place, band], side.weights[band], f, v);
+                        sums[[place, band]].add(side.weights[band], f, v);
                     }
                 }
             }
         }
-        Ok(Some(self.left_out(sums)))
+        Ok(Some(self.left_out(&sums)))
     }
 
     fn save(&self, archive: &mut Archive) {

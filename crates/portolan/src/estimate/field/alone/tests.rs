@@ -142,7 +142,7 @@ fn a_sensor_left_out_tells_nothing_of_its_transmitter() {
     let model = super::fit(&readings, &Context::default(), &Progress::silent()).unwrap();
     let all = model.leave_one_out().unwrap().unwrap();
     for (sensor, site) in survey.sites.iter().enumerate() {
-        let without = model.predict_without(&[*site]).unwrap().unwrap();
+        let without = model.predictor().predict_without(&[*site]).unwrap().unwrap();
         for band in 0..3 {
             let (a, b) = (all[[sensor, band]], without.power[[0, band]]);
             assert!((a / b - 1.0).abs() < 1e-6, "sensor {sensor}, band {band}: {a} and {b}");

@@ -4,19 +4,18 @@
 
 use ndarray::Array2;
 
-use super::Member;
+use super::folds::{Split, folds};
+use super::held_out::Judge;
 use crate::error::EstimateError;
-use crate::estimate::folds::{Split, folds};
-use crate::estimate::held_out::Judge;
 use crate::link::DB_PER_LN;
-use crate::model::LeftOut;
+use crate::model::{LeftOut, Predictor};
 use crate::readings::Readings;
 
 /// Parts that boxes of sensors are left out in.
 const BOX_PARTS: usize = 5;
 /// The members' shares count for as many readings: the fewer there are, the more of a difference is
 /// luck.
-const CAUTION: f64 = 100.0;
+const CAUTION: f64 = 20.0;
 /// Weight that is moved from one member to another at first and at last.
 const MOVES: (f64, f64) = (0.2, 0.002);
 /// The least standard deviation of a reading that is believed, in ln power: .05 dB.
@@ -25,10 +24,11 @@ const LEAST_SPREAD: f64 = 0.05 / DB_PER_LN;
 /// Every member's weight, and its rmse in dB at sensors left out one by one and box by box.
 pub(super) type Weighed = Vec<(f64, [f64; 2])>;
 
-/// Weighs the members; None where one of them cannot leave sensors out.
+/// Weighs members that have these shares before any reading; None where one of them cannot leave
+/// sensors out.
 pub(super) fn weighed(
     readings: &Readings,
-    members: &[Member],
+    members: &[(f64, &dyn Predictor)],
 ) -> Result<Option<Weighed>, EstimateError> {
     let judge = Judge::new(readings);
     let sites = readings.sites();
@@ -39,14 +39,14 @@ pub(super) fn weighed(
         .collect();
     // What every member says of each left-out reading, one by one and box by box.
     let mut said: [Vec<Vec<Option<Said>>>; 2] = [Vec::new(), Vec::new()];
-    for Member { model, .. } in members {
-        let Some(one) = model.left_out()? else { return Ok(None) };
+    for (_, member) in members {
+        let Some(one) = member.leave_one_out(sites)? else { return Ok(None) };
         let Some(one) = judged(&judge, &all, &one) else { return Ok(None) };
         said[0].push(one);
         let mut own = Vec::new();
         for held in &boxes {
             let left_out: Vec<_> = held.iter().map(|&s| sites[s]).collect();
-            let Some(left) = model.predict_without(&left_out)? else { return Ok(None) };
+            let Some(left) = member.predict_without(&left_out)? else { return Ok(None) };
             let Some(left) = judged(&judge, held, &left) else { return Ok(None) };
             own.extend(left);
         }
@@ -54,8 +54,8 @@ pub(super) fn weighed(
     }
     let said = said.map(|said| common(&said));
     let read = readings.power().iter().filter(|p| !p.is_nan()).count().max(1);
-    let total: f64 = members.iter().map(|m| m.share).sum();
-    let shares: Vec<f64> = members.iter().map(|m| m.share / total).collect();
+    let total: f64 = members.iter().map(|(share, _)| share).sum();
+    let shares: Vec<f64> = members.iter().map(|(share, _)| share / total).collect();
     let weights = likeliest(&said, &shares, CAUTION / read as f64);
     let rmse = |kind: usize, m: usize| {
         let squares: f64 = said[kind].iter().map(|entry| entry[m].error.powi(2)).sum();

@@ -1,6 +1,7 @@
 //! Laws that every method must keep, whatever it does inside.
 
 mod archives;
+mod error_bars;
 mod maps;
 mod repeats;
 mod requests;

@@ -152,7 +152,7 @@ fn law_at(x: &[f64], hears: bool) -> PooledLaw {
 pub(crate) const NOISE_PRIOR: (f64, f64) = (2.7, 0.7);
 /// Mean and standard deviation of the logarithm of the decorrelation distance over the extent of a
 /// survey, before any reading.
-pub(crate) const REACH_PRIOR: (f64, f64) = (-1.5, 2.0);
+pub(crate) const REACH_PRIOR: (f64, f64) = (-2.0, 2.5);
 /// Readings up to which the laws that they leave possible are averaged, and the most laws.
 const AVERAGED: usize = 1200;
 const MOST_LAWS: usize = 16;

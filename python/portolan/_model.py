@@ -135,7 +135,7 @@ class Model(Drawable):
         """All that the model says about places, what is heard there too."""
         at = as_floats(places, "places")
         if at.ndim != 2:
-            raise ValueError(f"places have shape {at.shape}: give (places, 2), x and y in metres")
+            raise ValueError(f"places have shape {at.shape}: give (places, 2), x and y in metres, or (places, 3), z too")
         return Prediction(*self._native.predict(at))
 
     @property

@@ -53,6 +53,7 @@ class Readings:
         repeats: ArrayLike | None = None,
         noise_db: ArrayLike | None = None,
         time_s: ArrayLike | None = None,
+        z: ArrayLike | None = None,
         crs: str | None = None,
     ) -> None:
         db = as_floats(values, "values")
@@ -68,6 +69,7 @@ class Readings:
             repeats=repeats,
             noise_db=noise_db,
             time_s=time_s,
+            z=z,
             crs=crs,
         )
 
@@ -340,12 +342,17 @@ def _made(
     repeats: ArrayLike | None = None,
     noise_db: ArrayLike | None = None,
     time_s: ArrayLike | None = None,
+    z: ArrayLike | None = None,
     crs: str | None = None,
 ) -> _native.NativeReadings:
     """Native readings of a table of values or of levels."""
     at = as_floats(places, "places")
     if at.ndim != 2:
-        raise ValueError(f"places have shape {at.shape}: give (sensors, 2), x and y in metres")
+        raise ValueError(f"places have shape {at.shape}: give (sensors, 2), x and y in metres, or (sensors, 3), z too")
+    if z is not None:
+        if at.shape[1] != 2:
+            raise ValueError(f"places have shape {at.shape} and z is given too: give heights once")
+        at = np.column_stack([at, np.broadcast_to(as_floats(z, "z"), len(at))])
     if table.ndim != 2 or len(table) != len(at):
         raise ValueError(f"{len(at)} places, but values of shape {table.shape}")
     bands = table.shape[1]

@@ -6,25 +6,28 @@ use portolan_io::Unit;
 use pyo3::PyResult;
 use pyo3::exceptions::PyValueError;
 
-/// Rows of x and y in metres.
-pub fn sites(places: ArrayView2<'_, f64>) -> Result<Vec<Site>, InputError> {
-    if places.ncols() != 2 {
+/// Rows of x and y in metres, or of x, y and z; without z they are at `height_m`.
+pub fn sites(places: ArrayView2<'_, f64>, height_m: f64) -> Result<Vec<Site>, InputError> {
+    if ![2, 3].contains(&places.ncols()) {
         let message = format!(
-            "places have {} coordinates: give x and y in metres, shape (n, 2)",
+            "places have {} coordinates: give x and y in metres, shape (n, 2), or x, y and z, (n, 3)",
             places.ncols()
         );
         return Err(InputError::Request(message));
     }
-    Ok(places.axis_iter(Axis(0)).map(|row| Site::new(row[0], row[1])).collect())
+    let site = |row: ndarray::ArrayView1<'_, f64>| {
+        Site::new(row[0], row[1]).at_height(row.get(2).copied().unwrap_or(height_m))
+    };
+    Ok(places.axis_iter(Axis(0)).map(site).collect())
 }
 
+/// Rows of x and y, and of z where a place has a height.
 pub fn places(sites: &[Site]) -> Array2<f64> {
-    Array2::from_shape_fn(
-        (sites.len(), 2),
-        |(i, axis)| {
-            if axis == 0 { sites[i].x_m } else { sites[i].y_m }
-        },
-    )
+    let flat = sites.iter().all(|site| site.z_m == 0.0);
+    Array2::from_shape_fn((sites.len(), if flat { 2 } else { 3 }), |(i, axis)| {
+        let Site { x_m, y_m, z_m } = sites[i];
+        [x_m, y_m, z_m][axis]
+    })
 }
 
 /// Decibels to power; a gap stays one.

@@ -31,7 +31,7 @@ pub fn folds(
             )));
         }
     };
-    Ok(dealt(&arrays::sites(places.as_array()).map_err(errors::input)?, count, split, seed))
+    Ok(dealt(&arrays::sites(places.as_array(), 0.0).map_err(errors::input)?, count, split, seed))
 }
 
 /// How well a method predicts the sensors of every fold from the others.

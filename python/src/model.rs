@@ -199,7 +199,7 @@ fn predicted(
     let parts = places.nrows().div_ceil(TOGETHER).max(1);
     for part in 0..parts {
         let rows = part * TOGETHER..((part + 1) * TOGETHER).min(places.nrows());
-        let sites = arrays::sites(places.slice(s![rows.clone(), ..]))?;
+        let sites = arrays::sites(places.slice(s![rows.clone(), ..]), model.height_m())?;
         let share = |part: usize| part as f64 / parts as f64;
         let found = model.predict(&sites, &progress.part(share(part)..share(part + 1)))?;
         let own = [

@@ -47,7 +47,7 @@ pub fn readings(
     noise_db: Option<PyReadonlyArray2<'_, f64>>,
     time_s: Option<PyReadonlyArray1<'_, f64>>,
 ) -> PyResult<NativeReadings> {
-    let sites = arrays::sites(places.as_array()).map_err(errors::input)?;
+    let sites = arrays::sites(places.as_array(), 0.0).map_err(errors::input)?;
     let scale = arrays::scale(unit, offset)?;
     let values = match (values, levels) {
         (Some(power), None) if linear => Values::Power(power.as_array().to_owned()),

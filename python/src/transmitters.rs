@@ -30,14 +30,14 @@ pub fn transmitters(
         _ => return Err(PyValueError::new_err("give a path or a text")),
     };
     let (found, notes) = found.map_err(errors::io)?;
-    let known = |t: Transmitter| (t.at.x_m, t.at.y_m, t.band, t.power_db, t.height_m);
+    let known = |t: Transmitter| (t.at.x_m, t.at.y_m, t.band, t.power_db, t.at.z_m);
     Ok((found.into_iter().map(known).collect(), notes))
 }
 
 pub fn known(given: Vec<Known>) -> Vec<Transmitter> {
-    let one = |(x_m, y_m, band, power_db, height_m)| {
-        let mut own = Transmitter::new(Site::new(x_m, y_m));
-        (own.band, own.power_db, own.height_m) = (band, power_db, height_m);
+    let one = |(x_m, y_m, band, power_db, z_m)| {
+        let mut own = Transmitter::new(Site::new(x_m, y_m).at_height(z_m));
+        (own.band, own.power_db) = (band, power_db);
         own
     };
     given.into_iter().map(one).collect()

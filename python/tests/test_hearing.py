@@ -222,7 +222,6 @@ MAST = {"x_m": [1.0], "y_m": [2.0]}
         ("field", [], "shape"),
         ("field", [[1.0, 2.0, 3.0]], "shape"),
         ("field", [[np.nan, 2.0]], "."),
-        ("field", {**MAST, "height_m": [-2.0]}, "height"),
         ("field", {**MAST, "power_dbm": ["loud"]}, "'loud' is not a number"),
         ("field", 7, "shape"),
         ("field", object(), "give a path"),

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     const AREA: Region =
-        Region { low: Site { x_m: -0.5, y_m: -0.5 }, high: Site { x_m: 1023.5, y_m: 1023.5 } };
+        Region { low: Site::new(-0.5, -0.5), high: Site::new(1023.5, 1023.5) };
 
     /// A plane: linear between places, so that drafts are exact.
     fn plane(spot: Spot, margin: f64) -> Arc<Block> {

@@ -140,7 +140,8 @@ impl Upload {
 
     /// Reads it as a table of places of a model.
     pub fn places(&self, model: &Model) -> Result<PlaceTable, Refusal> {
-        read_places(&self.path, model.crs()).map_err(|error| self.plain(error.into()))
+        read_places(&self.path, model.crs(), model.height_m())
+            .map_err(|error| self.plain(error.into()))
     }
 
     /// Reads it and takes it into the library.

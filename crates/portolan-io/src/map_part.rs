@@ -68,7 +68,7 @@ fn sides(grid: Grid, region: Region) -> Check<(Range<usize>, Range<usize>)> {
     match (range(low[0], high[0], grid.rows()), range(low[1], high[1], grid.cols())) {
         (Some(rows), Some(cols)) => Ok((rows, cols)),
         _ => {
-            let Site { x_m, y_m } = grid.origin();
+            let Site { x_m, y_m, .. } = grid.origin();
             let end = grid.site_at([grid.rows() as f64 - 1.0, grid.cols() as f64 - 1.0]);
             Err(Problem::new(format!(
                 "--region holds no cell of the map, which lies at x {x_m} to {}, y {y_m} to {}",

@@ -161,6 +161,8 @@ pub struct ColumnNames {
     pub x: Option<String>,
     /// Metres along y.
     pub y: Option<String>,
+    /// Height in metres.
+    pub z: Option<String>,
     /// Degrees north.
     pub lat: Option<String>,
     /// Degrees east.
@@ -200,14 +202,15 @@ impl ColumnNames {
         for pair in text.split(',') {
             let wrong = || {
                 format!(
-                    "'{pair}': expected WHAT=NAME, WHAT being x, y, lat, lon, row, col, time, \
-                     device, value, band, freq, channel or bands"
+                    "'{pair}': expected WHAT=NAME, WHAT being x, y, z, lat, lon, row, col, \
+                     time, device, value, band, freq, channel or bands"
                 )
             };
             let (what, name) = pair.split_once('=').ok_or_else(wrong)?;
             let slot = match what.trim() {
                 "x" => &mut names.x,
                 "y" => &mut names.y,
+                "z" => &mut names.z,
                 "lat" => &mut names.lat,
                 "lon" => &mut names.lon,
                 "row" => &mut names.row,

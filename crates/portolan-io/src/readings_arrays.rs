@@ -114,14 +114,17 @@ fn attach(readings: Readings, store: &mut dyn Store) -> Check<Readings> {
 }
 
 fn sites(store: &mut dyn Store) -> Check<Vec<Site>> {
-    let array = matrix("sites", store.need("sites", "")?, "sensors x 2 (x, y in metres)")?;
-    if array.ncols() != 2 {
+    let array =
+        matrix("sites", store.need("sites", "")?, "sensors x 2 (x, y in metres) or x 3 (z too)")?;
+    if ![2, 3].contains(&array.ncols()) {
         let shape = array.shape();
         return Err(Problem::new(format!(
-            "array 'sites' has shape {shape:?}, expected [sensors, 2]"
+            "array 'sites' has shape {shape:?}, expected [sensors, 2] or [sensors, 3]"
         )));
     }
-    Ok(array.rows().into_iter().map(|row| Site::new(row[0], row[1])).collect())
+    let height = |row: ndarray::ArrayView1<'_, f64>| row.get(2).copied().unwrap_or(0.0);
+    let site = |row: ndarray::ArrayView1<'_, f64>| Site::new(row[0], row[1]).at_height(height(row));
+    Ok(array.rows().into_iter().map(site).collect())
 }
 
 fn sides(store: &mut dyn Store, options: &ReadOptions) -> Check<(usize, usize)> {
@@ -158,7 +161,7 @@ fn cells(store: &mut dyn Store, grid: Grid) -> Check<Vec<Site>> {
     if array.ncols() != 2 {
         let shape = array.shape();
         return Err(Problem::new(format!(
-            "array 'cells' has shape {shape:?}, expected [sensors, 2]"
+            "array 'cells' has shape {shape:?}, expected [sensors, 2] or [sensors, 3]"
         )));
     }
     let cell = |(sensor, place): (usize, ndarray::ArrayView1<'_, f64>)| {
@@ -234,22 +237,23 @@ pub(crate) fn arrays(readings: &Readings) -> Vec<NamedArray<'_>> {
         let sides = ndarray::arr1(&[grid.rows() as i64, grid.cols() as i64]);
         arrays.push(whole("grid", sides.into_dyn()));
     }
-    let places = |of: &dyn Fn(usize) -> [f64; 2]| {
-        Array2::from_shape_fn((readings.sensors(), 2), |(sensor, axis)| of(sensor)[axis])
-    };
     let on_cells = readings.grid().filter(|grid| {
         let centred = |site: &Site| grid.cell_at(*site).is_some_and(|c| grid.site(c) == *site);
         readings.sites().iter().all(centred)
     });
     match on_cells {
         Some(grid) => {
-            let cells = places(&|sensor| grid.position(readings.sites()[sensor]).map(f64::round));
-            arrays.push(whole("cells", cells.mapv(|v| v as i64).into_dyn()));
+            let cells = Array2::from_shape_fn((readings.sensors(), 2), |(sensor, axis)| {
+                grid.position(readings.sites()[sensor])[axis].round() as i64
+            });
+            arrays.push(whole("cells", cells.into_dyn()));
         }
         None => {
-            let sites = places(&|sensor| {
-                let Site { x_m, y_m } = readings.sites()[sensor];
-                [x_m, y_m]
+            let flat = readings.sites().iter().all(|site| site.z_m == 0.0);
+            let shape = (readings.sensors(), if flat { 2 } else { 3 });
+            let sites = Array2::from_shape_fn(shape, |(sensor, axis)| {
+                let Site { x_m, y_m, z_m } = readings.sites()[sensor];
+                [x_m, y_m, z_m][axis]
             });
             arrays.push(NamedArray::real("sites", sites.into_dyn().into()));
         }

@@ -100,7 +100,7 @@ pub fn emitter_json(
 /// Places for new sensors, best first.
 pub fn advice_json(advice: &[Advice], grid: Grid) -> Value {
     let places = advice.iter().enumerate().map(|(i, a)| {
-        let Site { x_m, y_m } = grid.site(a.cell);
+        let Site { x_m, y_m, .. } = grid.site(a.cell);
         json!({
             "rank": i + 1, "row": a.cell.row, "col": a.cell.col, "x_m": x_m, "y_m": y_m,
             "reduction_percent": 100.0 * a.share, "reduction_db2": a.reduction_db2,
@@ -112,7 +112,7 @@ pub fn advice_json(advice: &[Advice], grid: Grid) -> Value {
 /// The same as a table, which `portolan sense --cells` takes.
 pub fn advice_csv(advice: &[Advice], grid: Grid) -> String {
     let line = |a: &Advice| {
-        let Site { x_m, y_m } = grid.site(a.cell);
+        let Site { x_m, y_m, .. } = grid.site(a.cell);
         format!("{},{},{x_m},{y_m}\n", a.cell.row, a.cell.col)
     };
     std::iter::once("row,col,x_m,y_m\n".to_owned()).chain(advice.iter().map(line)).collect()

@@ -12,10 +12,10 @@ use crate::places::{PlaceTable, parse, read_places};
 const BAND: [&str; 3] = ["band", "label", "bands"];
 const NAME: [&str; 2] = ["name", "id"];
 const POWER: [&str; 4] = ["power_dbm", "power_db", "eirp_dbm", "power"];
-const HEIGHT: [&str; 3] = ["height_m", "height", "z_m"];
 
 /// Reads transmitters of the bands of some readings: `x_m` and `y_m`, or `lat` and `lon`; optionally
-/// `band` (a label, a frequency, a number, or `all`), `power_dbm`, `height_m`. Without `band` a
+/// `band` (a label, a frequency, a number, or `all`), `power_dbm`, `z_m` (by default the height of the
+/// readings). Without `band` a
 /// `name` that is a band's label says it too. Returns what is to be said about them as well.
 ///
 /// ```
@@ -27,10 +27,10 @@ const HEIGHT: [&str; 3] = ["height_m", "height", "z_m"];
 /// # let readings = readings.with_labels(BandLabels::from_frequencies(vec![2.412e9, 2.437e9])?)?;
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("transmitters.csv");
-/// std::fs::write(&path, "x_m,y_m,band,height_m\n12,-3,2437MHz,8\n40,9,all,\n")?;
+/// std::fs::write(&path, "x_m,y_m,band,z_m\n12,-3,2437MHz,8\n40,9,all,\n")?;
 /// let (known, notes) = read_transmitters(&path, &readings)?;
 /// assert_eq!((known[0].band, known[1].band), (Some(1), None));
-/// assert_eq!(known[0].height_m, 8.0);
+/// assert_eq!((known[0].at.z_m, known[1].at.z_m), (8.0, 0.0));
 /// assert!(notes.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -39,7 +39,7 @@ pub fn read_transmitters(
     readings: &Readings,
 ) -> Result<(Vec<Transmitter>, Vec<String>)> {
     let path = path.as_ref();
-    let table = read_places(path, readings.crs())?;
+    let table = read_places(path, readings.crs(), readings.height_m())?;
     known(&table, readings).map_err(|problem| problem.in_file(path))
 }
 
@@ -59,7 +59,8 @@ pub fn parse_transmitters(
     text: &str,
     readings: &Readings,
 ) -> Result<(Vec<Transmitter>, Vec<String>)> {
-    let found = parse(text.as_bytes(), readings.crs()).and_then(|table| known(&table, readings));
+    let found = parse(text.as_bytes(), readings.crs(), readings.height_m());
+    let found = found.and_then(|table| known(&table, readings));
     found.map_err(|problem| problem.in_file(Path::new("transmitters")))
 }
 
@@ -68,7 +69,7 @@ fn known(table: &PlaceTable, readings: &Readings) -> Check<(Vec<Transmitter>, Ve
         table.header.iter().position(|name| words.contains(&name.trim().to_lowercase().as_str()))
     };
     let (labels, bands) = (readings.labels(), readings.bands());
-    let (power, height) = (column(&POWER), column(&HEIGHT));
+    let power = column(&POWER);
     let named = column(&NAME)
         .filter(|&c| table.lines.iter().any(|line| labels.find(line[c].trim(), bands).is_some()));
     let which = column(&BAND).or(named);
@@ -97,10 +98,6 @@ fn known(table: &PlaceTable, readings: &Readings) -> Check<(Vec<Transmitter>, Ve
             value.map(Some).ok_or_else(|| wrong(format!("{what} '{text}' is not a number")))
         };
         own.power_db = number(power, "power")?;
-        own.height_m = number(height, "height")?.unwrap_or(0.0);
-        if own.height_m < 0.0 {
-            return Err(wrong(format!("its height is {} m", own.height_m)));
-        }
         let twin = |t: &Transmitter| t.at == own.at && t.band == own.band;
         if let Some(first) = found.iter().position(twin) {
             let (first, second) = (first + 1, i + 1);

@@ -67,7 +67,8 @@ fn origin(store: &mut dyn Store, options: &ReadOptions) -> Check<Site> {
     let Some(array) = store.find("origin_m")? else { return Ok(Site::new(0.0, 0.0)) };
     match vector("origin_m", array)?[..] {
         [x, y] => Ok(Site::new(x, y)),
-        _ => Err(Problem::new("array 'origin_m' does not hold two numbers, x and y in metres")),
+        [x, y, z] => Ok(Site::new(x, y).at_height(z)),
+        _ => Err(Problem::new("array 'origin_m' does not hold two or three numbers, x, y and z")),
     }
 }
 
@@ -127,6 +128,9 @@ pub(crate) fn crs_array<'a>(crs: Option<Crs>) -> Option<NamedArray<'a>> {
 
 /// The arrays that say where a grid lies.
 pub(crate) fn grid_arrays<'a>(grid: Grid) -> [NamedArray<'a>; 2] {
-    let origin: ArrayD<f64> = ndarray::arr1(&[grid.origin().x_m, grid.origin().y_m]).into_dyn();
+    let Site { x_m, y_m, z_m } = grid.origin();
+    let origin = [x_m, y_m, z_m];
+    let origin = ndarray::arr1(if z_m == 0.0 { &origin[..2] } else { &origin });
+    let origin: ArrayD<f64> = origin.into_dyn();
     [NamedArray::scalar("cell_m", grid.cell_m()), NamedArray::real("origin_m", origin.into())]
 }

@@ -12,7 +12,7 @@ use crate::gaussian_process::{BandSample, Correlation, PooledLaw, clustered, poo
 use crate::linalg::Cholesky;
 use crate::link::DB_PER_LN;
 use crate::progress::Progress;
-use crate::site::Site;
+use crate::site::{PlaceBits, Site};
 
 /// What a device read of a band at a place: a positive power.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -183,7 +183,7 @@ fn by_band(readings: &[DeviceReading], several: &[bool]) -> Vec<Band> {
     type Sums = BTreeMap<(usize, usize), (Site, f64, f64)>;
     let mut bands: BTreeMap<usize, Sums> = BTreeMap::new();
     // Places in order of their first reading: nothing depends on where the survey lies.
-    let mut order: HashMap<[u64; 2], usize> = HashMap::new();
+    let mut order: HashMap<PlaceBits, usize> = HashMap::new();
     for r in readings {
         let next = order.len();
         let place = *order.entry(r.site.bits()).or_insert(next);

@@ -69,7 +69,7 @@ pub enum InputError {
         label: String,
     },
     /// A place that is NaN or infinite.
-    #[error("sensor {sensor} is at x {x_m}, y {y_m}: places must be finite")]
+    #[error("sensor {sensor} is at x {x_m}, y {y_m}, z {z_m}: places must be finite")]
     Place {
         /// Counted from 0.
         sensor: usize,
@@ -77,6 +77,8 @@ pub enum InputError {
         x_m: f64,
         /// Metres along y.
         y_m: f64,
+        /// Its z.
+        z_m: f64,
     },
     /// A sensor outside the grid.
     #[error(

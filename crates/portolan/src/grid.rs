@@ -122,7 +122,24 @@ impl Grid {
 
     /// The place at a row and column; fractions allowed, off the grid too.
     pub fn site_at(&self, [row, col]: [f64; 2]) -> Site {
-        Site::new(self.origin.x_m + row * self.cell_m, self.origin.y_m + col * self.cell_m)
+        self.origin.moved(row * self.cell_m, col * self.cell_m)
+    }
+
+    /// The same cells at a height.
+    ///
+    /// ```
+    /// use portolan::{Cell, Grid};
+    /// let upstairs = Grid::new(4, 4, 1.0)?.at_height(3.2);
+    /// assert_eq!(upstairs.site(Cell::new(1, 1)).z_m, 3.2);
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
+    pub fn at_height(self, z_m: f64) -> Self {
+        Self { origin: self.origin.at_height(z_m), ..self }
+    }
+
+    /// The height of all cells in metres.
+    pub fn z_m(&self) -> f64 {
+        self.origin.z_m
     }
 
     /// Row and column of a place; fractions, and off the grid too.
@@ -180,6 +197,7 @@ impl Grid {
             && near(self.cell_m, other.cell_m)
             && near(self.origin.x_m, other.origin.x_m)
             && near(self.origin.y_m, other.origin.y_m)
+            && near(self.origin.z_m, other.origin.z_m)
     }
 }
 
@@ -197,7 +215,7 @@ pub(crate) fn default_grid(region: Region) -> Result<Grid, InputError> {
         sizes.into_iter().find(|cell| longest <= 256.0 * cell).unwrap_or(longest / 256.0)
     };
     let snap = |x: f64| (x / cell_m).floor() * cell_m;
-    let low = Site::new(snap(region.low.x_m), snap(region.low.y_m));
+    let low = Site { x_m: snap(region.low.x_m), y_m: snap(region.low.y_m), ..region.low };
     Grid::covering(Region { low, ..region }, cell_m)
 }
 

@@ -15,7 +15,7 @@ use crate::labels::BandLabels;
 use crate::link::{Link, noise_floor, quiet_offset};
 use crate::quantiser::{MISSING_LEVEL, Quantiser};
 use crate::scale::Scale;
-use crate::site::{Region, Site};
+use crate::site::{Region, Site, usual_height_m};
 
 pub(crate) use checks::check_sites;
 use checks::{check_bands, check_levels, check_power};
@@ -81,6 +81,8 @@ pub struct Readings {
     noise_db: Option<Array2<f64>>,
     time_s: Option<Vec<f64>>,
     devices: Option<Devices>,
+    /// Heights were multiplied so that they count like metres along the ground.
+    lifted: bool,
 }
 
 /// Entries that are only known to lie below a floor.
@@ -155,6 +157,7 @@ impl Readings {
             noise_db: None,
             time_s: None,
             devices: None,
+            lifted: false,
         })
     }
 
@@ -326,7 +329,32 @@ impl Readings {
         if let Some(grid) = self.grid {
             return Ok(grid);
         }
-        default_grid(self.region())
+        Ok(default_grid(self.region())?.at_height(self.height_m()))
+    }
+
+    /// The height at which half of the readings or more were taken, in metres.
+    pub fn height_m(&self) -> f64 {
+        usual_height_m(&self.sites)
+    }
+
+    /// Whether readings were taken at more than one height.
+    pub fn has_heights(&self) -> bool {
+        self.sites.iter().any(|site| site.z_m != self.sites[0].z_m)
+    }
+
+    /// The same with all heights multiplied, where they do not yet count like metres along the ground.
+    pub(crate) fn lifted(&self, factor: f64) -> Self {
+        let lift = |site: &Site| site.at_height(factor * site.z_m);
+        Self {
+            sites: self.sites.iter().map(lift).collect(),
+            grid: self.grid.map(|grid| grid.at_height(factor * grid.z_m())),
+            lifted: true,
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn is_lifted(&self) -> bool {
+        self.lifted
     }
 
     /// The cells of a grid that the sensors stand in.
@@ -352,6 +380,7 @@ impl Readings {
             noise_db: self.noise_db.as_ref().map(pick),
             time_s: self.time_s.as_ref().map(|t| sensors.iter().map(|&s| t[s]).collect()),
             devices: self.devices.clone(),
+            lifted: self.lifted,
             ..part
         })
     }
@@ -379,6 +408,7 @@ impl Readings {
             noise_db: self.noise_db.as_ref().map(pick),
             time_s: self.time_s.clone(),
             devices: self.devices.clone(),
+            lifted: self.lifted,
             ..part
         })
     }
@@ -387,7 +417,8 @@ impl Readings {
     pub(crate) fn with_values(&self, values: Values) -> Result<Self, InputError> {
         let fresh = Self::checked(self.sites.clone(), values, self.scale)?;
         let (labels, devices) = (self.labels.clone(), self.devices.clone());
-        Ok(Self { crs: self.crs, labels, grid: self.grid, devices, ..fresh })
+        let lifted = self.lifted;
+        Ok(Self { crs: self.crs, labels, grid: self.grid, devices, lifted, ..fresh })
     }
 }
 

@@ -208,7 +208,7 @@ fn check_cells(grid: Grid, cells: &[Cell]) -> Result<(), InputError> {
     match cells.iter().position(|&cell| !grid.contains(cell)) {
         None => Ok(()),
         Some(sensor) => {
-            let (Site { x_m, y_m }, rows, cols) =
+            let (Site { x_m, y_m, .. }, rows, cols) =
                 (grid.site(cells[sensor]), grid.rows(), grid.cols());
             Err(InputError::OffGrid { sensor, x_m, y_m, rows, cols })
         }

@@ -1,10 +1,12 @@
 //! Places in metres. Nothing here knows of cells.
 
-/// A place: metres along x and along y, as the survey gives them.
+/// A place: metres along x, along y and above the survey's zero of heights, as the survey gives them.
 ///
 /// ```
 /// use portolan::Site;
 /// assert_eq!(Site::new(0.0, 0.0).distance_m(Site::new(3.0, 4.0)), 5.0);
+/// // On another floor.
+/// assert_eq!(Site::new(0.0, 0.0).distance_m(Site::new(3.0, 0.0).at_height(4.0)), 5.0);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Site {
@@ -12,12 +14,24 @@ pub struct Site {
     pub x_m: f64,
     /// Metres along y.
     pub y_m: f64,
+    /// Height in metres; 0 where a survey is flat.
+    pub z_m: f64,
 }
 
 impl Site {
-    /// The place at `x_m`, `y_m`.
+    /// The place at `x_m`, `y_m`, at height 0.
     pub const fn new(x_m: f64, y_m: f64) -> Self {
-        Self { x_m, y_m }
+        Self { x_m, y_m, z_m: 0.0 }
+    }
+
+    /// The place above or below this one, at a height.
+    pub const fn at_height(self, z_m: f64) -> Self {
+        Self { z_m, ..self }
+    }
+
+    /// The place so many metres further along x and y, at the same height.
+    pub(crate) fn moved(self, dx_m: f64, dy_m: f64) -> Self {
+        Self { x_m: self.x_m + dx_m, y_m: self.y_m + dy_m, ..self }
     }
 
     /// Distance to another place in metres.
@@ -27,20 +41,23 @@ impl Site {
 
     /// Squared distance in square metres.
     pub(crate) fn squared_m2(self, other: Site) -> f64 {
-        let (dx, dy) = (self.x_m - other.x_m, self.y_m - other.y_m);
-        dx * dx + dy * dy
+        let (dx, dy, dz) = (self.x_m - other.x_m, self.y_m - other.y_m, self.z_m - other.z_m);
+        dx * dx + dy * dy + dz * dz
     }
 
-    /// Neither coordinate is NaN or infinite.
+    /// No coordinate is NaN or infinite.
     pub fn is_finite(self) -> bool {
-        self.x_m.is_finite() && self.y_m.is_finite()
+        self.x_m.is_finite() && self.y_m.is_finite() && self.z_m.is_finite()
     }
 
     /// Equal places have equal bits: -0 is 0.
-    pub(crate) fn bits(self) -> [u64; 2] {
-        [(self.x_m + 0.0).to_bits(), (self.y_m + 0.0).to_bits()]
+    pub(crate) fn bits(self) -> PlaceBits {
+        [self.x_m, self.y_m, self.z_m].map(|v| (v + 0.0).to_bits())
     }
 }
+
+/// The bits of a place, by which equal places are known.
+pub(crate) type PlaceBits = [u64; 3];
 
 /// A place as far as distances and polynomials must know it: of two coordinates, or of any number.
 pub(crate) trait Point: Clone + Send + Sync + 'static {
@@ -56,20 +73,39 @@ pub(crate) trait Point: Clone + Send + Sync + 'static {
 
 impl Point for Site {
     fn axes(&self) -> usize {
-        2
+        3
     }
 
     fn coordinate(&self, axis: usize) -> f64 {
-        if axis == 0 { self.x_m } else { self.y_m }
+        [self.x_m, self.y_m, self.z_m][axis]
     }
 
     fn of(mut coordinates: impl Iterator<Item = f64>) -> Self {
         let mut next = || coordinates.next().unwrap_or_default();
-        Site::new(next(), next())
+        Site { x_m: next(), y_m: next(), z_m: next() }
     }
 
     fn squared(&self, other: &Self) -> f64 {
         self.squared_m2(*other)
+    }
+}
+
+/// Coordinates that the places differ in, counted up to the last of them; at least one. A flat survey
+/// has no third.
+pub(crate) fn used_axes<P: Point>(sites: &[P]) -> usize {
+    let Some(first) = sites.first() else { return 1 };
+    let differ =
+        |axis: &usize| sites.iter().any(|site| site.coordinate(*axis) != first.coordinate(*axis));
+    (0..first.axes()).rev().find(differ).map_or(1, |axis| axis + 1)
+}
+
+/// The height of half of the places or more: what a map of them is drawn at.
+pub(crate) fn usual_height_m(sites: &[Site]) -> f64 {
+    let mut heights: Vec<f64> = sites.iter().map(|site| site.z_m).collect();
+    let middle = heights.len() / 2;
+    match heights.is_empty() {
+        true => 0.0,
+        false => *heights.select_nth_unstable_by(middle, f64::total_cmp).1,
     }
 }
 
@@ -107,7 +143,7 @@ pub(crate) fn middle<P: Point>(sites: &[P]) -> Vec<f64> {
     (0..first.axes()).map(mean).collect()
 }
 
-/// An upright rectangle.
+/// An upright rectangle, and the heights of what stands in it.
 ///
 /// ```
 /// use portolan::{Region, Site};
@@ -134,6 +170,8 @@ impl Region {
             region.low.y_m = region.low.y_m.min(site.y_m);
             region.high.x_m = region.high.x_m.max(site.x_m);
             region.high.y_m = region.high.y_m.max(site.y_m);
+            region.low.z_m = region.low.z_m.min(site.z_m);
+            region.high.z_m = region.high.z_m.max(site.z_m);
         }
         Some(region)
     }

@@ -35,7 +35,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     let start = Instant::now();
     let (asked, notes) = match &args.places {
         Some(path) => {
-            let places = read_places(path, model.crs())?;
+            let places = read_places(path, model.crs(), model.height_m())?;
             let spread = model.gives_spread();
             let needs = Needs::of_places(places.sites.len(), bands.len(), spread);
             warn(&Vec::from_iter(needs.check(&args.output)?));

@@ -185,7 +185,6 @@ fn transmitters_that_cannot_be_used_are_refused() {
         desk.refused(&format!("{} --method {method}", fit.replacen("fit", "estimate", 1)), &words);
     }
     for (text, word) in [
-        ("x_m,y_m,height_m\n12,9,-3\n", "height"),
         ("x_m,y_m,power_dbm\n12,9,loud\n", "'loud'"),
         ("x_m,y_m\n12,\n", "line 2"),
         ("x_m,y_m\n", "no places"),

@@ -127,7 +127,7 @@ pub fn readings() -> Readings {
         })
         .collect();
     let power = Array2::from_shape_fn((60, 3), |(i, band)| {
-        let Site { x_m, y_m } = sites[i];
+        let Site { x_m, y_m, .. } = sites[i];
         let db =
             -50.0 - 0.7 * x_m - 0.4 * y_m * (band as f64) + (x_m * 0.9).sin() - 3.0 * band as f64;
         if (i, band) == (5, 1) { f64::NAN } else { 10f64.powf(db / 10.0) }

@@ -341,7 +341,7 @@ impl Projection {
                 Ok(Degrees { lat: point.1.to_degrees(), lon: wrapped(point.0.to_degrees()) })
             }
             _ => {
-                let (Site { x_m, y_m }, name) = (at, &self.system.name);
+                let (Site { x_m, y_m, .. }, name) = (at, &self.system.name);
                 Err(format!("x {x_m}, y {y_m} is not on Earth in {name}"))
             }
         }

@@ -61,7 +61,7 @@ impl CoverageFigure {
         let (rows, cols) = field.dim();
         let cell_m = self.grid.cell_m() * self.step as f64;
         let shift = 0.5 * (cell_m - self.grid.cell_m());
-        let Site { x_m, y_m } = self.grid.origin();
+        let Site { x_m, y_m, .. } = self.grid.origin();
         let grid =
             Grid::new(rows, cols, cell_m)?.with_origin(Site::new(x_m + shift, y_m + shift))?;
         let levels =

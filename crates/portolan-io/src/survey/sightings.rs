@@ -67,7 +67,7 @@ pub(crate) struct Sightings {
     numbers: HashMap<u64, u32>,
     /// The frequency of each band, where known.
     freq_hz: Vec<Option<f64>>,
-    places: HashMap<[u64; 2], u32>,
+    places: HashMap<[u64; 3], u32>,
     sites: Vec<Site>,
     /// Sum and number of the times at each place.
     times: Vec<(f64, u32)>,
@@ -227,7 +227,7 @@ impl Sightings {
 
     /// One index for every place that differs.
     fn merge_places(&mut self, sites: &mut Vec<Site>) {
-        let mut index: HashMap<[u64; 2], u32> = HashMap::with_capacity(sites.len());
+        let mut index: HashMap<[u64; 3], u32> = HashMap::with_capacity(sites.len());
         let (mut merged, mut times): (Vec<Site>, Vec<(f64, u32)>) = (Vec::new(), Vec::new());
         let slot: Vec<u32> = sites
             .iter()
@@ -449,16 +449,19 @@ pub(crate) fn gather(sites: &mut [Site], size: f64) -> Check<()> {
     if !(size.is_finite() && size > 0.0) {
         return Err(Problem::new(format!("--gather {size}: expected a positive number of metres")));
     }
-    let key = |site: &Site| [(site.x_m / size).floor() as i64, (site.y_m / size).floor() as i64];
-    let mut sums: HashMap<[i64; 2], (Site, f64, f64, f64)> = HashMap::new();
+    let along = |site: &Site| [site.x_m, site.y_m, site.z_m];
+    let key = |site: &Site| along(site).map(|v| (v / size).floor() as i64);
+    let mut sums: HashMap<[i64; 3], (Site, [f64; 3], f64)> = HashMap::new();
     for site in sites.iter() {
-        let (first, x, y, n) = sums.entry(key(site)).or_insert((*site, 0.0, 0.0, 0.0));
+        let (first, sum, n) = sums.entry(key(site)).or_insert((*site, [0.0; 3], 0.0));
         // Relative to the first: coordinates may be millions of metres.
-        (*x, *y, *n) = (*x + site.x_m - first.x_m, *y + site.y_m - first.y_m, *n + 1.0);
+        let off = along(site).into_iter().zip(along(first));
+        sum.iter_mut().zip(off).for_each(|(sum, (own, first))| *sum += own - first);
+        *n += 1.0;
     }
     for site in sites.iter_mut() {
-        let (first, x, y, n) = sums[&key(site)];
-        *site = Site::new(first.x_m + x / n, first.y_m + y / n);
+        let (first, [x, y, z], n) = sums[&key(site)];
+        *site = Site::new(first.x_m + x / n, first.y_m + y / n).at_height(first.z_m + z / n);
     }
     Ok(())
 }
@@ -474,8 +477,8 @@ pub(crate) fn channel_hz(channel: u32) -> Option<f64> {
 }
 
 /// Equal places have equal bits: -0 is 0.
-fn bits(site: Site) -> [u64; 2] {
-    [(site.x_m + 0.0).to_bits(), (site.y_m + 0.0).to_bits()]
+fn bits(site: Site) -> [u64; 3] {
+    [site.x_m, site.y_m, site.z_m].map(|v| (v + 0.0).to_bits())
 }
 
 /// A NaN of 0 / 0 has a sign that depends on the processor.

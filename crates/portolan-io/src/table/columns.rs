@@ -62,6 +62,8 @@ pub(crate) struct LongColumns {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TableLayout {
     pub position: Position,
+    /// Metres of height.
+    pub height: Option<usize>,
     pub time: Option<usize>,
     /// What the reading was taken with.
     pub device: Option<usize>,
@@ -111,11 +113,13 @@ pub(crate) fn layout(
         return Err(header.wrong(column, "a second column of that name"));
     }
     let (time, device) = (roles.get(Role::Time), roles.get(Role::Device));
+    let height = roles.get(Role::Z);
     if let Some(columns) = header.long(&roles)? {
         let used = |c: &usize| roles.0.iter().any(|(_, column)| column == c);
         let unused = (0..header.names.len()).filter(|c| !used(c)).collect();
         return Ok(TableLayout {
             position,
+            height,
             time,
             device,
             shape: TableShape::Long(columns),
@@ -123,7 +127,8 @@ pub(crate) fn layout(
         });
     }
     let (bands, unused) = header.wide(&roles, warnings)?;
-    Ok(TableLayout { position, time, device, shape: TableShape::Wide(bands), unused })
+    let shape = TableShape::Wide(bands);
+    Ok(TableLayout { position, height, time, device, shape, unused })
 }
 
 /// Which column has which role.
@@ -177,6 +182,7 @@ impl Header<'_> {
             let given = [
                 (Role::X, &told.x),
                 (Role::Y, &told.y),
+                (Role::Z, &told.z),
                 (Role::Lat, &told.lat),
                 (Role::Lon, &told.lon),
                 (Role::Row, &told.row),
@@ -229,6 +235,7 @@ impl Header<'_> {
             Role::Transmitter | Role::Network => told.band.is_some() || told.bands.is_some(),
             Role::Channel => told.channel.is_some() || told.bands.is_some(),
             Role::Frequency => told.freq.is_some() || told.bands.is_some(),
+            Role::Z => told.z.is_some(),
             Role::Time => told.time.is_some(),
             Role::Device => told.device.is_some(),
         }
@@ -411,6 +418,11 @@ pub(crate) fn position(header: &[&str]) -> Check<Position> {
     let names = header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
     let header = Header { written: header, names, told: Told::default() };
     header.position(&header.roles()?)
+}
+
+/// The column of heights of any table.
+pub(crate) fn height(header: &[&str]) -> Option<usize> {
+    header.iter().position(|name| Role::of(&name.trim().to_ascii_lowercase()) == Some(Role::Z))
 }
 
 /// The column of times of any table.

@@ -102,7 +102,8 @@ impl Table {
                 layout.unused.iter().take(8).map(|c| quoted(&header.record[*c])).collect();
             warnings.push(format!("columns that are not used: {}", names.join(", ")));
         }
-        let mut positions = Positions::new(layout.position, options, as_map, warnings)?;
+        let mut positions =
+            Positions::new((layout.position, layout.height), options, as_map, warnings)?;
         let is_map = matches!(layout.position, Position::Both(..));
         lines.columns = header.record.len();
         let scale = layout.scale()?;

@@ -19,6 +19,7 @@ const UNITS: [(&str, Unit); 5] = [
 pub(crate) enum Role {
     X,
     Y,
+    Z,
     Lat,
     Lon,
     Row,
@@ -34,9 +35,10 @@ pub(crate) enum Role {
 
 impl Role {
     /// The names by which people call it, the usual first.
-    const NAMES: [(Role, &'static [&'static str]); 13] = [
+    const NAMES: [(Role, &'static [&'static str]); 14] = [
         (Role::X, &["x_m", "x", "easting", "east", "x_meters", "x_metres", "pos_x", "utm_e"]),
         (Role::Y, &["y_m", "y", "northing", "north", "y_meters", "y_metres", "pos_y", "utm_n"]),
+        (Role::Z, &["z_m", "height_m", "altitude_m", "z_meters", "z_metres", "pos_z"]),
         (Role::Lat, &["lat", "latitude", "currentlatitude", "gps_lat", "lat_deg", "latitude_deg"]),
         (Role::Lon, &["lon", "lng", "long", "longitude", "currentlongitude", "gps_lon", "lon_deg"]),
         (Role::Row, &["row"]),

@@ -20,6 +20,7 @@ const COMPARED: usize = 1000;
 /// Turns the positions of a table into places.
 pub(crate) struct Positions {
     position: Position,
+    height: Option<usize>,
     sides: Option<(usize, usize)>,
     cell_m: Option<f64>,
     origin: Option<Site>,
@@ -42,7 +43,7 @@ pub(crate) struct Settled {
 
 impl Positions {
     pub fn new(
-        position: Position,
+        (position, height): (Position, Option<usize>),
         options: &ReadOptions,
         as_map: bool,
         warnings: &mut Vec<String>,
@@ -54,6 +55,7 @@ impl Positions {
         }
         let places = Self {
             position,
+            height,
             sides: options.grid,
             cell_m: options.cell_m,
             origin: options.origin_m.map(|(x, y)| Site::new(x, y)),
@@ -77,8 +79,15 @@ impl Positions {
     }
 
     /// The place of a line; a cell's is its row and column and a place on Earth its longitude and
-    /// latitude until the table is read. None where a receiver had no fix.
+    /// latitude until the table is read, and a height that is not given is NaN. None where a receiver
+    /// had no fix.
     pub fn site(&mut self, line: &Line) -> Check<Option<Site>> {
+        let Some(site) = self.plane_site(line)? else { return Ok(None) };
+        let height = self.height.map(|column| line.number(column)).transpose()?;
+        Ok(Some(site.at_height(height.unwrap_or(0.0))))
+    }
+
+    fn plane_site(&mut self, line: &Line) -> Check<Option<Site>> {
         let (row, col) = match self.position {
             Position::Degrees(lat, lon) => {
                 let Some(at) = degrees(line, lat, lon)? else { return Ok(None) };
@@ -124,6 +133,7 @@ impl Positions {
     /// Places in metres, and the grid that they belong to: the caller's, the smallest that holds
     /// every cell, or none for places in metres that are readings.
     pub fn settle(&self, mut sites: Vec<Site>, warnings: &mut Vec<String>) -> Check<Settled> {
+        fill_heights(&mut sites, warnings)?;
         if let Position::Metres(..) | Position::Degrees(..) = self.position {
             let crs = match self.position {
                 Position::Degrees(..) => Some(project(&mut sites, self.crs)?),
@@ -149,7 +159,9 @@ impl Positions {
             warnings.push(format!("the grid is not given: {rows} x {cols} holds every position"));
         }
         let grid = self.known_grid(sides)?;
-        sites.iter_mut().for_each(|site| *site = grid.site_at([site.x_m, site.y_m]));
+        for site in &mut sites {
+            *site = grid.site_at([site.x_m, site.y_m]).at_height(site.z_m);
+        }
         Ok(Settled { sites, grid: Some(grid), crs: self.beside_crs(warnings)? })
     }
 
@@ -208,6 +220,27 @@ impl Positions {
     }
 }
 
+/// Gives lines without a height the one that half of the others have or more, and says so.
+fn fill_heights(sites: &mut [Site], warnings: &mut Vec<String>) -> Check<()> {
+    let lacks: Vec<usize> = (0..sites.len()).filter(|&i| sites[i].z_m.is_nan()).collect();
+    let Some(first) = lacks.first() else { return Ok(()) };
+    let mut known: Vec<f64> = sites.iter().map(|s| s.z_m).filter(|z| !z.is_nan()).collect();
+    if known.is_empty() {
+        return Err(Problem::new("the column of heights is empty: leave it out"));
+    }
+    let middle = known.len() / 2;
+    let usual = *known.select_nth_unstable_by(middle, f64::total_cmp).1;
+    warnings.push(format!(
+        "{} of {} rows have no height (the first is row {}): taken as {} m, the usual one",
+        lacks.len(),
+        sites.len(),
+        first + 1,
+        shown(usual)
+    ));
+    lacks.into_iter().for_each(|i| sites[i] = sites[i].at_height(usual));
+    Ok(())
+}
+
 /// The grid with cells of a size around some places, from an origin where one is told; None without
 /// a size.
 pub(crate) fn grid_over(
@@ -226,7 +259,7 @@ pub(crate) fn project(sites: &mut [Site], asked: Option<Crs>) -> Check<Crs> {
     let crs = asked.unwrap_or_else(|| crs_around(&sites.iter().map(at).collect::<Vec<_>>()));
     let projection = Projection::of(crs)?;
     for site in sites.iter_mut() {
-        *site = projection.forward(at(site)).map_err(Problem::new)?;
+        *site = projection.forward(at(site)).map_err(Problem::new)?.at_height(site.z_m);
     }
     Ok(crs)
 }

@@ -116,10 +116,10 @@ pub(crate) fn write_map(
     let mut spectrum = vec![0.0; map.bands()];
     for index in 0..map.grid().cells() {
         let cell = map.grid().cell(index);
-        let Site { x_m, y_m } = map.grid().site(cell);
+        let Site { x_m, y_m, .. } = map.grid().site(cell);
         map.spectrum_into(cell, &mut spectrum);
         write!(out, "{},{},{x_m},{y_m}", cell.row, cell.col)?;
-        degrees(projection.as_ref(), Site { x_m, y_m }, out)?;
+        degrees(projection.as_ref(), Site::new(x_m, y_m), out)?;
         line(spectrum.iter().copied(), &units, out)?;
         if let Some(spread) = map.spread_db() {
             let own = (0..map.bands()).map(|band| spread[[cell.row, cell.col, band]]);

@@ -15,6 +15,7 @@ use super::combined::Combined;
 use super::emitters::{completed, start_factors};
 use super::field::{Structure, alone};
 use super::folds::{spread_folds, thinned};
+use super::heights::in_space;
 use super::held_out::{Judge, Losses};
 use super::robust::{WILD, tamed};
 use super::stacking::{Weighed, weighed};
@@ -107,6 +108,19 @@ fn entrants() -> Vec<Entrant> {
 
 impl Method for Auto {
     fn fit(
+        &self,
+        readings: &Readings,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<Model, EstimateError> {
+        in_space(readings, context, progress, |readings, context, progress| {
+            self.fitted(readings, context, progress)
+        })
+    }
+}
+
+impl Auto {
+    fn fitted(
         &self,
         readings: &Readings,
         context: &Context<'_>,

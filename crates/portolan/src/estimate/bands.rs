@@ -12,7 +12,7 @@ use crate::gaussian_process::Scatter;
 use crate::link::{DB_PER_LN, Link};
 use crate::model::{Archive, damaged};
 use crate::readings::Readings;
-use crate::site::Site;
+use crate::site::{PlaceBits, Site};
 
 /// The option that [`Domain::log_from_options`] reads.
 pub(super) const OFFSET: OptionSpec = OptionSpec {
@@ -140,7 +140,7 @@ impl BandData {
     /// Values of every group (sensors of the group x its bands) at all rows of the readings that stand
     /// there; NaN elsewhere.
     pub fn at_rows(&self, rows: &[Site], values: &[Array2<f64>]) -> Array2<f64> {
-        let mut number: HashMap<[u64; 2], Vec<usize>> = HashMap::new();
+        let mut number: HashMap<PlaceBits, Vec<usize>> = HashMap::new();
         for (row, site) in rows.iter().enumerate() {
             number.entry(site.bits()).or_default().push(row);
         }

@@ -165,7 +165,7 @@ mod tests {
             }
             for dealt in all {
                 is_a_partition(&dealt, sites.len());
-                let places = |fold: &Vec<usize>| -> std::collections::HashSet<[u64; 2]> {
+                let places = |fold: &Vec<usize>| -> std::collections::HashSet<crate::site::PlaceBits> {
                     fold.iter().map(|&sensor| sites[sensor].bits()).collect()
                 };
                 for (i, fold) in dealt.iter().enumerate() {

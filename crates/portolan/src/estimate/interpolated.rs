@@ -18,6 +18,8 @@ pub(super) trait Surface: Send + Sync + Sized + 'static {
     type State: Send + Sync;
 
     const KIND: &'static str;
+    /// Whether places at several heights are told apart.
+    const SEES_HEIGHTS: bool = true;
 
     fn prepare(&self, group: &Group) -> Result<Self::State, EstimateError>;
 
@@ -96,8 +98,10 @@ impl<S: Surface> Interpolated<S> {
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
         progress.check()?;
-        let joined = averaged(readings, S::KIND)?;
-        let places = joined.as_ref().map_or(readings, |joined| &joined.readings);
+        let flat = (!S::SEES_HEIGHTS && readings.has_heights()).then(|| readings.lifted(0.0));
+        let flat = flat.as_ref().unwrap_or(readings);
+        let joined = averaged(flat, S::KIND)?;
+        let places = joined.as_ref().map_or(flat, |joined| &joined.readings);
         let fitted = Self::new(surface, BandData::new(places, domain))?;
         let mut model = Model::new(readings, fitted);
         model.report_mut().notes.extend(joined.map(|joined| joined.note));
@@ -112,6 +116,10 @@ impl<S: Surface> Interpolated<S> {
 impl<S: Surface> Predictor for Interpolated<S> {
     fn kind(&self) -> &'static str {
         S::KIND
+    }
+
+    fn sees_heights(&self) -> bool {
+        S::SEES_HEIGHTS
     }
 
     fn predict(

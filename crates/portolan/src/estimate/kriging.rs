@@ -6,6 +6,7 @@ mod scales;
 
 use super::bands::{BandData, DOMAIN_OPTIONS, Domain, Group};
 use super::field::alone::silence;
+use super::heights::in_space;
 use super::interpolated::local_note;
 use super::thin_plate::MOST_TOGETHER;
 use super::{Context, Method, OptionSpec, Options};
@@ -112,9 +113,17 @@ impl Method for Kriging {
     fn fit(
         &self,
         readings: &Readings,
-        _context: &Context<'_>,
+        context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
+        in_space(readings, context, progress, |readings, _, progress| {
+            self.fitted(readings, progress)
+        })
+    }
+}
+
+impl Kriging {
+    fn fitted(&self, readings: &Readings, progress: &Progress<'_>) -> Result<Model, EstimateError> {
         // Silence is judged in plain logarithms; in other domains it stands at the floor.
         let silence = match self.domain {
             Domain::Log => silence(readings, &progress.part(0.0..0.5))?,
@@ -161,9 +170,7 @@ impl Method for Kriging {
         report.notes.extend(local.map(local_note));
         Ok(model)
     }
-}
 
-impl Kriging {
     /// What is fixed, and its unit, in the working domain: users speak of dB, the log domain is
     /// natural logarithms.
     pub(super) fn in_domain(&self, log: bool) -> (f64, Fixed) {
@@ -208,7 +215,7 @@ impl Kriging {
 
 impl Group {
     /// As the likelihood sees it.
-    fn sample(&self) -> Sample {
+    pub(super) fn sample(&self) -> Sample {
         Sample {
             sites: self.sites.clone(),
             values: faer::Mat::from_fn(self.sites.len(), self.bands.len(), |i, k| {

@@ -162,6 +162,7 @@ impl WeightedMean for Linear {
     type Index = Mesh;
 
     const KIND: &'static str = KIND;
+    const SEES_HEIGHTS: bool = false;
 
     fn index(sites: &[Site]) -> Mesh {
         Mesh::new(sites)

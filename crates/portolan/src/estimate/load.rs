@@ -2,7 +2,9 @@
 
 use super::interpolated::Interpolated;
 use super::{Idw, Linear, Nearest, ThinPlate};
-use super::{btd, combined, dgm, field, idw, kriging, linear, naive_unn, nearest, thin_plate, unn};
+use super::{
+    btd, combined, dgm, field, heights, idw, kriging, linear, naive_unn, nearest, thin_plate, unn,
+};
 use crate::error::EstimateError;
 use crate::model::{Archive, Gridded, Predictor, Room, damaged};
 
@@ -20,6 +22,7 @@ pub(crate) fn load(
         thin_plate::KIND => Box::new(Interpolated::<ThinPlate>::load(archive, bands)?),
         kriging::KIND => Box::new(kriging::KrigedBands::load(archive, bands)?),
         combined::KIND => Box::new(combined::Combined::load(archive, bands, room)?),
+        heights::KIND => Box::new(heights::Lifted::load(archive, bands, room)?),
         field::alone::KIND => Box::new(field::alone::BandsAlone::load(archive, bands)?),
         field::KIND => Box::new(field::EmitterFields::load(archive, bands)?),
         btd::KIND => {

@@ -29,6 +29,7 @@ mod dgm;
 mod emitters;
 mod field;
 mod folds;
+mod heights;
 mod held_out;
 mod idw;
 mod interpolated;
@@ -159,14 +160,12 @@ pub struct Transmitter {
     pub band: Option<usize>,
     /// Its power in dB, of any reference: only differences count.
     pub power_db: Option<f64>,
-    /// Its height above the receivers in metres.
-    pub height_m: f64,
 }
 
 impl Transmitter {
     /// At a place, in all bands.
     pub fn new(at: Site) -> Self {
-        Self { at, band: None, power_db: None, height_m: 0.0 }
+        Self { at, band: None, power_db: None }
     }
 
     /// In one band only.

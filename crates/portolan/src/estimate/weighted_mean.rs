@@ -13,6 +13,8 @@ pub(super) trait WeightedMean: Send + Sync + Sized + 'static {
     type Index: Send + Sync;
 
     const KIND: &'static str;
+    /// Whether places at several heights are told apart.
+    const SEES_HEIGHTS: bool = true;
 
     fn index(sites: &[Site]) -> Self::Index;
 
@@ -39,6 +41,7 @@ impl<M: WeightedMean> Surface for M {
     type State = M::Index;
 
     const KIND: &'static str = M::KIND;
+    const SEES_HEIGHTS: bool = M::SEES_HEIGHTS;
 
     fn prepare(&self, group: &Group) -> Result<M::Index, EstimateError> {
         Ok(M::index(&group.sites))

@@ -28,6 +28,6 @@ pub use regression::NuggetRole;
 pub(crate) use regression::{Kriged, Level, Regression, Sensors};
 pub use restricted::Fixed;
 pub use restricted::WeightedCovariance;
-pub(crate) use restricted::{MOST_SENSORS, Prior, Sample, Scatter, fit};
+pub(crate) use restricted::{MOST_SENSORS, Prior, Sample, Scatter, fit, misfit};
 pub use trend::Trend;
 pub(crate) use trend::TrendFrame;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::site::{Point, Region, Site};
+use crate::site::{Point, Region, Site, used_axes};
 
 /// A k-d tree over the sensors (Bentley 1975): bounded work whatever their clusters look like.
 pub(crate) struct Neighbours<P = Site> {
@@ -122,12 +122,18 @@ impl Neighbours {
     /// to depends on the place alone, not on the others that are asked for.
     pub fn neighbourhoods(&self, at: &[Site], count: usize, coarse: f64) -> Vec<Neighbourhood> {
         let Some(region) = Region::around(&self.sites) else { return Vec::new() };
-        let side = region.width_m().max(region.height_m()).max(f64::MIN_POSITIVE);
+        let tall_m = region.high.z_m - region.low.z_m;
+        let side = region.width_m().max(region.height_m()).max(tall_m).max(f64::MIN_POSITIVE);
         // The square is a little larger and set off by an odd amount: places on a lattice must not
         // lie on the border between two groups.
+        let low = region.low.moved(-0.0173 * side, -0.0219 * side);
         let square = Square {
-            low: Site::new(region.low.x_m - 0.0173 * side, region.low.y_m - 0.0219 * side),
+            low: match tall_m > 0.0 {
+                true => low.at_height(low.z_m - 0.0265 * side),
+                false => low,
+            },
             side: 1.0523 * side,
+            tall: tall_m > 0.0,
         };
         let all: Vec<usize> = (0..at.len()).collect();
         let mut cutting = Cutting { index: self, at, count, coarse, groups: Vec::new() };
@@ -136,7 +142,7 @@ impl Neighbours {
     }
 }
 
-/// Cuts a square into quarters until places of one look at the same sensors.
+/// Cuts a square into quarters, a cube into eighths, until places of one look at the same sensors.
 struct Cutting<'a> {
     index: &'a Neighbours,
     at: &'a [Site],
@@ -161,14 +167,15 @@ impl Cutting<'_> {
             self.groups.push(Neighbourhood { sensors, places });
             return;
         }
-        let mut parts: [Vec<usize>; 4] = Default::default();
+        let mut parts: [Vec<usize>; 8] = Default::default();
         for place in places {
-            let right = usize::from(self.at[place].x_m >= middle.x_m);
-            let upper = usize::from(self.at[place].y_m >= middle.y_m);
-            parts[2 * right + upper].push(place);
+            let at = self.at[place];
+            let above = usize::from(square.tall && at.z_m >= middle.z_m);
+            let right = usize::from(at.x_m >= middle.x_m);
+            parts[4 * above + 2 * right + usize::from(at.y_m >= middle.y_m)].push(place);
         }
         for (part, places) in parts.into_iter().enumerate() {
-            self.descend(square.quarter(part), places, depth + 1);
+            self.descend(square.part(part), places, depth + 1);
         }
     }
 }
@@ -182,8 +189,7 @@ fn bits_for(axes: usize) -> usize {
 /// squares (Morton 1966). The squares are set off by an odd amount, so that rounding moves no place
 /// of a lattice into another. Equal places keep their order.
 pub(crate) fn along_curve<P: Point>(sites: &[P]) -> Vec<usize> {
-    let Some(first) = sites.first() else { return Vec::new() };
-    let axes = first.axes();
+    let axes = used_axes(sites);
     let range = |axis: usize| {
         let all = sites.iter().map(|s| s.coordinate(axis));
         all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
@@ -313,25 +319,26 @@ impl Neighbourhood {
     }
 }
 
-/// An upright square.
+/// An upright square, or a cube where sensors stand at several heights.
 #[derive(Clone, Copy)]
 struct Square {
     low: Site,
     side: f64,
+    tall: bool,
 }
 
 impl Square {
     fn middle(self) -> Site {
-        Site::new(self.low.x_m + 0.5 * self.side, self.low.y_m + 0.5 * self.side)
+        self.part(7).low
     }
 
-    fn quarter(self, part: usize) -> Self {
+    /// A quarter of the square, an eighth of the cube: bits say above, right, upper.
+    fn part(self, part: usize) -> Self {
         let half = 0.5 * self.side;
-        let low = Site::new(
-            self.low.x_m + if part >= 2 { half } else { 0.0 },
-            self.low.y_m + if part % 2 == 1 { half } else { 0.0 },
-        );
-        Self { low, side: half }
+        let along = |bit: usize| if part & bit != 0 { half } else { 0.0 };
+        let low = self.low.moved(along(2), along(1));
+        let up = if self.tall { along(4) } else { 0.0 };
+        Self { low: low.at_height(low.z_m + up), side: half, ..self }
     }
 }
 

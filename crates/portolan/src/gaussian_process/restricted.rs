@@ -129,13 +129,7 @@ pub(crate) fn fit<P: Point>(
             (fixed.sill.unwrap_or(prior.variance), fixed.nugget.unwrap_or(prior.nugget()));
         return Ok(only(Covariance { family, decorrelation_m, sill, nugget }));
     }
-    let extent = samples.iter().map(|s| extent_m(&s.sites)).fold(0.0, f64::max);
-    let least =
-        samples.iter().map(|s| Neighbours::new(&s.sites).closest()).fold(f64::INFINITY, f64::min);
-    let reach = ((0.5 * least).clamp(1e-4 * extent, extent), 20.0 * extent);
-    let spread = pooled_variance(samples);
-    let stated = samples.iter().any(|s| s.stated.iter().any(|v| *v > 0.0));
-    let search = Search { family, trend, fixed, prior, spread, extent, reach, stated };
+    let search = Search::new(samples, family, trend, fixed, prior);
     let coarse: Vec<Sample<P>> = samples.iter().map(|s| s.thinned_to(COARSE_SENSORS)).collect();
     let fine: Vec<Sample<P>> = samples.iter().map(|s| s.thinned_to(MOST_SENSORS)).collect();
 
@@ -176,6 +170,29 @@ pub(crate) fn fit<P: Point>(
         .collect())
 }
 
+/// Twice the negative logarithm of the restricted likelihood of the likeliest covariance, up to a
+/// constant of the readings: the lower, the better the places explain the readings.
+pub(crate) fn misfit<P: Point>(
+    samples: &[Sample<P>],
+    family: Family,
+    trend: Trend,
+    prior: Prior,
+    progress: &Progress<'_>,
+) -> Result<f64, EstimateError> {
+    let search = Search::new(samples, family, trend, Fixed::default(), prior);
+    let coarse: Vec<Sample<P>> = samples.iter().map(|s| s.thinned_to(COARSE_SENSORS)).collect();
+    let mut least = f64::INFINITY;
+    for start in search.starts(&coarse, progress)? {
+        let objective = |x: &[f64]| {
+            progress.check()?;
+            Ok::<_, EstimateError>(search.objective(x, samples))
+        };
+        let (_, value) = minimise(objective, &start, &search.bounds(), 0.7, 0.06, 60)?;
+        least = least.min(value);
+    }
+    Ok(least)
+}
+
 impl Prior {
     /// The nugget before any reading.
     fn nugget(&self) -> f64 {
@@ -207,6 +224,22 @@ struct Search {
 
 /// A likelihood in terms of the free parameters' logarithms.
 impl Search {
+    fn new<P: Point>(
+        samples: &[Sample<P>],
+        family: Family,
+        trend: Trend,
+        fixed: Fixed,
+        prior: Prior,
+    ) -> Self {
+        let extent = samples.iter().map(|s| extent_m(&s.sites)).fold(0.0, f64::max);
+        let closest = samples.iter().map(|s| Neighbours::new(&s.sites).closest());
+        let least = closest.fold(f64::INFINITY, f64::min);
+        let reach = ((0.5 * least).clamp(1e-4 * extent, extent), 20.0 * extent);
+        let spread = pooled_variance(samples);
+        let stated = samples.iter().any(|s| s.stated.iter().any(|v| *v > 0.0));
+        Self { family, trend, fixed, prior, spread, extent, reach, stated }
+    }
+
     /// Sill and nugget are searched as a ratio with the sill profiled out, unless one is fixed to
     /// a value that ties the scale down.
     fn profiled(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use faer::Mat;
 
-use crate::site::{Point, extent_m, middle};
+use crate::site::{Point, extent_m, middle, used_axes};
 
 /// The polynomial in the coordinates that a process varies about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -51,7 +51,9 @@ pub(crate) struct TrendFrame {
 
 impl TrendFrame {
     pub fn new<P: Point>(trend: Trend, sites: &[P]) -> Self {
-        let middle = middle(sites);
+        let mut middle = middle(sites);
+        // A coordinate that all sensors share has no slope.
+        middle.truncate(used_axes(sites));
         let trend = trend.affordable(sites.len(), middle.len());
         Self { trend, middle, scale: 2.8 / extent_m(sites) }
     }

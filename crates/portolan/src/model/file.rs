@@ -7,7 +7,7 @@ use crate::findings::Exponent;
 use crate::grid::Grid;
 use crate::labels::BandLabels;
 use crate::scale::Scale;
-use crate::site::{Region, Site};
+use crate::site::{Point, Region, Site};
 
 /// The version that this library writes; newer ones are refused.
 pub(crate) const VERSION: usize = 1;
@@ -21,17 +21,19 @@ impl Archive {
     }
 
     pub(crate) fn put_sites(&mut self, name: &str, sites: &[Site]) {
-        let flat: Vec<f64> = sites.iter().flat_map(|s| [s.x_m, s.y_m]).collect();
-        let matrix = ndarray::Array2::from_shape_vec((sites.len(), 2), flat);
-        self.put_matrix(name, &matrix.expect("two numbers a site"));
+        let columns = if sites.iter().all(|site| site.z_m == 0.0) { 2 } else { 3 };
+        let matrix = ndarray::Array2::from_shape_fn((sites.len(), columns), |(i, axis)| {
+            sites[i].coordinate(axis)
+        });
+        self.put_matrix(name, &matrix);
     }
 
     pub(crate) fn sites(&self, name: &str) -> Result<Vec<Site>, InputError> {
         let matrix = self.matrix(name)?;
-        if matrix.ncols() != 2 || matrix.iter().any(|v| !v.is_finite()) {
+        if ![2, 3].contains(&matrix.ncols()) || matrix.iter().any(|v| !v.is_finite()) {
             return Err(damaged(name, "is not made of places"));
         }
-        Ok(matrix.rows().into_iter().map(|row| Site::new(row[0], row[1])).collect())
+        Ok(matrix.rows().into_iter().map(|row| Site::of(row.iter().copied())).collect())
     }
 }
 
@@ -78,7 +80,9 @@ impl Model {
         if let Some(grid) = self.grid {
             archive.put_whole("grid", [grid.rows(), grid.cols()]);
             archive.put_number("cell_m", grid.cell_m());
-            archive.put_vector("origin_m", &[grid.origin().x_m, grid.origin().y_m]);
+            let Site { x_m, y_m, z_m } = grid.origin();
+            let origin = [x_m, y_m, z_m];
+            archive.put_vector("origin_m", if z_m == 0.0 { &origin[..2] } else { &origin });
         }
         archive.put_sites("region", &[self.region.low, self.region.high]);
         archive.put_sites("sites", &self.sites);
@@ -169,10 +173,11 @@ fn load_devices(archive: &Archive) -> Result<Devices, InputError> {
 
 fn load_grid(archive: &Archive) -> Result<Grid, InputError> {
     let (sides, origin) = (archive.whole("grid")?, archive.vector("origin_m")?);
-    let (&[rows, cols], &[x, y]) = (&sides[..], &origin[..]) else {
+    let (&[rows, cols], 2 | 3) = (&sides[..], origin.len()) else {
         return Err(damaged("grid", "is not two numbers"));
     };
-    Grid::new(rows, cols, archive.number("cell_m")?)?.with_origin(Site::new(x, y))
+    let origin = Site::of(origin.iter().copied());
+    Grid::new(rows, cols, archive.number("cell_m")?)?.with_origin(origin)
 }
 
 impl Report {

@@ -108,6 +108,10 @@ impl Predictor for Gridded {
         self.drawing.kind()
     }
 
+    fn sees_heights(&self) -> bool {
+        false
+    }
+
     fn predict(
         &self,
         at: &[Site],

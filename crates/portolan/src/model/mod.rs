@@ -27,7 +27,7 @@ use crate::map::{Factors, RadioMap};
 use crate::progress::Progress;
 use crate::readings::Readings;
 use crate::scale::Scale;
-use crate::site::{Region, Site};
+use crate::site::{Region, Site, usual_height_m};
 
 /// What a method's fit is behind the public face.
 pub(crate) trait Predictor: Send + Sync {
@@ -64,6 +64,11 @@ pub(crate) trait Predictor: Send + Sync {
         _progress: &Progress<'_>,
     ) -> Result<Option<FactoredDrawing>, EstimateError> {
         Ok(None)
+    }
+
+    /// Whether places at several heights are told apart.
+    fn sees_heights(&self) -> bool {
+        true
     }
 
     /// Standard deviation of a reading's own noise in dB, per band, where it is known.
@@ -147,6 +152,17 @@ impl Model {
     }
 
     fn boxed(readings: &Readings, predictor: Box<dyn Predictor>) -> Self {
+        let mut report = Report::default();
+        if readings.has_heights() && !predictor.sees_heights() {
+            let heights = readings.sites().iter().map(|site| site.z_m);
+            let (low, high) =
+                heights.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), z| (l.min(z), h.max(z)));
+            report.notes.push(format!(
+                "readings from heights of {} to {} m are taken as if they were at one: \
+                 kriging, field, auto, idw and nearest tell heights apart",
+                low, high
+            ));
+        }
         Self {
             scale: readings.scale(),
             crs: readings.crs(),
@@ -156,7 +172,7 @@ impl Model {
             region: readings.region(),
             sites: readings.sites().to_vec(),
             loudest: readings.loudest(),
-            report: Report::default(),
+            report,
             emitters: Vec::new(),
             devices: readings.devices().cloned(),
             stated_db: None,
@@ -252,9 +268,9 @@ impl Model {
 
     fn check(&self, at: &[Site], bands: &[usize]) -> Result<(), InputError> {
         if let Some(place) = at.iter().position(|site| !site.is_finite()) {
-            let Site { x_m, y_m } = at[place];
+            let Site { x_m, y_m, z_m } = at[place];
             return Err(InputError::Request(format!(
-                "place {place} is at x {x_m}, y {y_m}: places must be finite"
+                "place {place} is at x {x_m}, y {y_m}, z {z_m}: places must be finite"
             )));
         }
         if let Some(band) = bands.iter().find(|band| **band >= self.bands) {
@@ -321,8 +337,14 @@ impl Model {
     pub fn grid_or_default(&self) -> Result<Grid, InputError> {
         match self.grid {
             Some(grid) => Ok(grid),
-            None => crate::grid::default_grid(self.region),
+            None => Ok(crate::grid::default_grid(self.region)?.at_height(self.height_m())),
         }
+    }
+
+    /// The height at which half of the readings or more were taken: that of maps, unless their grid
+    /// has another.
+    pub fn height_m(&self) -> f64 {
+        usual_height_m(&self.sites)
     }
 
     /// What powers are measured in.
@@ -441,6 +463,20 @@ impl Model {
     /// What predicts.
     pub(crate) fn into_predictor(self) -> Box<dyn Predictor> {
         self.predictor
+    }
+
+    /// A model of lifted readings as one of the readings themselves.
+    pub(crate) fn lowered(
+        self,
+        readings: &Readings,
+        lift: impl FnOnce(Box<dyn Predictor>) -> Box<dyn Predictor>,
+    ) -> Self {
+        let mut emitters = self.emitters;
+        let height = readings.height_m();
+        emitters.iter_mut().for_each(|emitter| emitter.at = emitter.at.at_height(height));
+        let (grid, region) = (readings.grid(), readings.region());
+        let (sites, predictor) = (readings.sites().to_vec(), lift(self.predictor));
+        Self { grid, region, sites, emitters, predictor, ..self }
     }
 
     pub(crate) fn predictor(&self) -> &dyn Predictor {

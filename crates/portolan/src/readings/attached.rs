@@ -63,7 +63,9 @@ impl Readings {
         if let Some(grid) = grid {
             self.check_on(grid)?;
         }
-        self.grid = grid;
+        // Cells without a height are at that of the readings.
+        let height = self.height_m();
+        self.grid = grid.map(|grid| if grid.z_m() == 0.0 { grid.at_height(height) } else { grid });
         Ok(self)
     }
 
@@ -210,7 +212,7 @@ impl Readings {
         match self.sites.iter().position(|&site| grid.cell_at(site).is_none()) {
             None => Ok(()),
             Some(sensor) => {
-                let Site { x_m, y_m } = self.sites[sensor];
+                let Site { x_m, y_m, .. } = self.sites[sensor];
                 let (rows, cols) = (grid.rows(), grid.cols());
                 Err(InputError::OffGrid { sensor, x_m, y_m, rows, cols })
             }

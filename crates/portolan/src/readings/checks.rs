@@ -11,8 +11,8 @@ pub(crate) fn check_sites(sites: &[Site]) -> Result<(), InputError> {
     match sites.iter().position(|site| !site.is_finite()) {
         None => Ok(()),
         Some(sensor) => {
-            let Site { x_m, y_m } = sites[sensor];
-            Err(InputError::Place { sensor, x_m, y_m })
+            let Site { x_m, y_m, z_m } = sites[sensor];
+            Err(InputError::Place { sensor, x_m, y_m, z_m })
         }
     }
 }

@@ -136,6 +136,7 @@ impl Readings {
         };
         let repeated = self.repeats.is_some() || groups.iter().any(|group| group.len() > 1);
         Ok(Self {
+            lifted: self.lifted,
             crs: self.crs,
             labels: self.labels.clone(),
             grid: self.grid,

@@ -238,7 +238,7 @@ fn check(
     shape("readings", &[sensors, bands], vec![problem.cells.len(), bands])?;
     let off = problem.cells.iter().position(|&cell| !problem.grid.contains(cell));
     if let Some(sensor) = off {
-        let Site { x_m, y_m } = problem.grid.site(problem.cells[sensor]);
+        let Site { x_m, y_m, .. } = problem.grid.site(problem.cells[sensor]);
         return Err(InputError::OffGrid { sensor, x_m, y_m, rows, cols });
     }
     let emitters = match start {

@@ -55,7 +55,7 @@ impl Underlay {
 
     /// The rectangle that the image needs.
     pub fn region(&self) -> Region {
-        let Site { x_m, y_m } = self.corner;
+        let Site { x_m, y_m, .. } = self.corner;
         let (a, d) = (self.along, self.down);
         let corners = [(0.0, 0.0), a, d, (a.0 + d.0, a.1 + d.1)].map(|(x, y)| (x_m + x, y_m + y));
         let Bounds { left, top, right, bottom } =

@@ -42,8 +42,6 @@ impl Law {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Mast {
     pub at: Site,
-    /// Above the receivers.
-    pub height_m: f64,
     /// Its power beside the others'.
     pub share: f64,
 }
@@ -58,7 +56,7 @@ impl Law {
         let square = self.reference_m * self.reference_m;
         let loss = |place: Site| {
             let part = |mast: &Mast| {
-                let far = mast.at.squared_m2(place) + mast.height_m * mast.height_m;
+                let far = mast.at.squared_m2(place);
                 mast.share * (far / square).max(1.0).powf(-0.5 * SUMMED)
             };
             -masts.iter().map(part).sum::<f64>().ln() / SUMMED
@@ -250,7 +248,7 @@ pub(crate) fn mean_place(weights: &[f64], places: &[Site]) -> (Site, [f64; 2]) {
         }
     }
     let sd = [0, 1].map(|a| (square[a] - mean[a] * mean[a]).max(0.0).sqrt());
-    (Site::new(first.x_m + mean[0], first.y_m + mean[1]), sd)
+    (first.moved(mean[0], mean[1]), sd)
 }
 
 /// Mean exponent and its standard deviation, within and between places.

@@ -22,6 +22,7 @@ use ndarray::Array2;
 use super::averaged::averaged_because;
 use super::bands::{Domain, OFFSET};
 use super::emitters::completed;
+use super::heights::in_space;
 use super::interpolated::local_note;
 use super::robust::{WILD, tamed};
 use super::{Context, Method, OptionSpec, Options};
@@ -143,6 +144,19 @@ pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
 
 impl Method for Field {
     fn fit(
+        &self,
+        readings: &Readings,
+        context: &Context<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<Model, EstimateError> {
+        in_space(readings, context, progress, |readings, context, progress| {
+            self.fitted(readings, context, progress)
+        })
+    }
+}
+
+impl Field {
+    fn fitted(
         &self,
         readings: &Readings,
         context: &Context<'_>,

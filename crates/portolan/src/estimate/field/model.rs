@@ -12,7 +12,7 @@ use crate::link::DB_PER_LN;
 use crate::map::Factors;
 use crate::model::{Archive, FactoredDrawing, LeftOut, Prediction, Predictor, damaged};
 use crate::progress::Progress;
-use crate::site::Site;
+use crate::site::{PlaceBits, Site};
 
 /// Emitters with their fields and spectra.
 pub(in crate::estimate) struct EmitterFields {
@@ -124,7 +124,7 @@ pub(super) fn load_field(
         && field.trends.len() == places
         && field.values.len() == sensors
         && field.noise.len() == sensors
-        && field.masts.iter().all(|m| m.at.is_finite() && m.height_m.is_finite() && m.share > 0.0)
+        && field.masts.iter().all(|m| m.at.is_finite() && m.share > 0.0)
         && (field.masts.is_empty() || places == 1)
         && decorrelation_m > 0.0
         && sill >= 0.0;
@@ -138,7 +138,7 @@ fn load_masts(archive: &Archive, name: &str) -> Result<Vec<Mast>, EstimateError>
     }
     let matrix = archive.matrix(name)?;
     let rows = matrix.rows().into_iter().filter(|row| row.len() == 4);
-    Ok(rows.map(|m| Mast { at: Site::new(m[0], m[1]), height_m: m[2], share: m[3] }).collect())
+    Ok(rows.map(|m| Mast { at: Site::new(m[0], m[1]).at_height(m[2]), share: m[3] }).collect())
 }
 
 /// Writes a field under a name.
@@ -156,7 +156,7 @@ pub(super) fn save_field(archive: &mut Archive, r: &str, field: &EmitterField) {
     archive.put_matrix(&format!("trends_{r}"), &trends);
     let masts = Array2::from_shape_fn((field.masts.len(), 4), |(j, k)| {
         let m = &field.masts[j];
-        [m.at.x_m, m.at.y_m, m.height_m, m.share][k]
+        [m.at.x_m, m.at.y_m, m.at.z_m, m.share][k]
     });
     archive.put_matrix(&format!("masts_{r}"), &masts);
     archive.put_vector(&format!("values_{r}"), &field.values);
@@ -213,7 +213,7 @@ impl Predictor for EmitterFields {
     fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
         let Some(fields) = self.kriging.leave_one_out()? else { return Ok(None) };
         let places = self.kriging.sensors.iter().enumerate();
-        let number: HashMap<[u64; 2], usize> = places.map(|(n, at)| (at.bits(), n)).collect();
+        let number: HashMap<PlaceBits, usize> = places.map(|(n, at)| (at.bits(), n)).collect();
         let rows: Option<Vec<usize>> =
             sensors.iter().map(|at| number.get(&at.bits()).copied()).collect();
         let Some(rows) = rows else { return Ok(None) };

@@ -44,10 +44,11 @@ fn lattice(area: &Area) -> (Vec<Site>, f64) {
     };
     let (low, high) = (area.region.low, area.region.high);
     let (left, bottom) = (start(low.x_m, high.x_m, across), start(low.y_m, high.y_m, down));
+    let height = 0.5 * (low.z_m + high.z_m);
     let places = (0..across * down)
         .map(|i| {
             let (x, y) = (i / down, i % down);
-            Site::new(left + spacing * x as f64, bottom + spacing * y as f64)
+            Site::new(left + spacing * x as f64, bottom + spacing * y as f64).at_height(height)
         })
         .collect();
     (places, spacing)
@@ -119,9 +120,7 @@ impl PlaceSearch<'_> {
                 .iter()
                 .flat_map(|c| {
                     let step = 0.25 * c.spacing;
-                    corners.map(|[x, y]| {
-                        (Site::new(c.at.x_m + x * step, c.at.y_m + y * step), 2.0 * step)
-                    })
+                    corners.map(|[x, y]| (c.at.moved(x * step, y * step), 2.0 * step))
                 })
                 .collect();
             let (at, spacing): (Vec<_>, Vec<_>) = children.into_iter().unzip();

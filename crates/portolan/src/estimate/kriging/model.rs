@@ -20,7 +20,7 @@ use crate::gaussian_process::{
 use crate::link::DB_PER_LN;
 use crate::model::{Archive, LeftOut, Prediction, Predictor, damaged};
 use crate::progress::Progress;
-use crate::site::Site;
+use crate::site::{PlaceBits, Site};
 
 /// Nearest sensors that a place looks at, where there are too many to look at all.
 const NEIGHBOURS: usize = 128;
@@ -579,7 +579,7 @@ impl Predictor for KrigedBands {
     }
 
     fn predict_without(&self, left_out: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
-        let away: HashSet<[u64; 2]> = left_out.iter().map(|site| site.bits()).collect();
+        let away: HashSet<PlaceBits> = left_out.iter().map(|site| site.bits()).collect();
         let bands: usize = self.data.groups.iter().map(|g| g.bands.len()).sum();
         let mut power = Array2::from_elem((left_out.len(), bands), f64::NAN);
         let mut spread = power.clone();

@@ -83,7 +83,7 @@ fn by_distance(sensors: &[Site], (from, to): (f64, f64), rng: &mut ChaCha8Rng) -
         if found.len() == OF_BIN {
             break;
         }
-        let Site { x_m, y_m } = sensors[rng.random_range(0..sensors.len())];
+        let Site { x_m, y_m, .. } = sensors[rng.random_range(0..sensors.len())];
         let angle = rng.random_range(0.0..TAU);
         let distance = rng.random_range(from..to);
         let place = Site::new(x_m + distance * angle.cos(), y_m + distance * angle.sin());

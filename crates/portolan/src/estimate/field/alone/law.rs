@@ -322,7 +322,6 @@ fn masts(known: &[Transmitter], band: usize) -> Vec<Mast> {
     own.iter()
         .map(|t| Mast {
             at: t.at,
-            height_m: t.height_m,
             share: t.power_db.map_or(1.0, |power| 10f64.powf(0.1 * (power - most))),
         })
         .collect()

@@ -27,7 +27,7 @@ use crate::link::{DB_PER_LN, Link};
 use crate::model::{Model, ModelEmitter};
 use crate::progress::Progress;
 use crate::readings::Readings;
-use crate::site::{Site, extent_m};
+use crate::site::{PlaceBits, Site, extent_m};
 use law::Account;
 pub(in crate::estimate) use model::BandsAlone;
 use model::{Part, Side};
@@ -407,10 +407,10 @@ impl Account {
 
 /// Bands with entries at the same sites share their distances.
 fn parts(fields: Vec<BandField>) -> Result<Vec<Part>, EstimateError> {
-    let mut slots: HashMap<Vec<[u64; 2]>, usize> = HashMap::new();
+    let mut slots: HashMap<Vec<PlaceBits>, usize> = HashMap::new();
     let mut groups: Vec<(Vec<Site>, Vec<usize>, Vec<EmitterField>)> = Vec::new();
     for (band, BandField { sites, field }) in fields.into_iter().enumerate() {
-        let key: Vec<[u64; 2]> = sites.iter().map(|s| s.bits()).collect();
+        let key: Vec<PlaceBits> = sites.iter().map(|s| s.bits()).collect();
         let slot = *slots.entry(key).or_insert_with(|| {
             groups.push((sites, Vec::new(), Vec::new()));
             groups.len() - 1

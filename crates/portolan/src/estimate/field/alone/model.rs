@@ -14,7 +14,7 @@ use crate::gaussian_process::{Correlation, Hearing};
 use crate::link::{DB_PER_LN, Link};
 use crate::model::{Archive, LeftOut, Prediction, Predictor, damaged};
 use crate::progress::Progress;
-use crate::site::Site;
+use crate::site::{PlaceBits, Site};
 
 /// More sides than this no model has.
 const MOST_SIDES: usize = 64;
@@ -120,7 +120,7 @@ impl Part {
     /// Every band at places, without the entries of some of them; None without any entry.
     fn without(
         &self,
-        away: &HashSet<[u64; 2]>,
+        away: &HashSet<PlaceBits>,
         at: &[Site],
     ) -> Result<Option<Fields>, EstimateError> {
         let sensors = &self.kriging.sensors;
@@ -209,7 +209,7 @@ impl Predictor for BandsAlone {
     }
 
     fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
-        let mut rows: HashMap<[u64; 2], Vec<usize>> = HashMap::new();
+        let mut rows: HashMap<PlaceBits, Vec<usize>> = HashMap::new();
         for (row, site) in sensors.iter().enumerate() {
             rows.entry(site.bits()).or_default().push(row);
         }
@@ -231,7 +231,7 @@ impl Predictor for BandsAlone {
     }
 
     fn predict_without(&self, left_out: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
-        let away: HashSet<[u64; 2]> = left_out.iter().map(|site| site.bits()).collect();
+        let away: HashSet<PlaceBits> = left_out.iter().map(|site| site.bits()).collect();
         let mut sums = Array2::from_elem((left_out.len(), self.bands), Moments::default());
         for side in &self.sides {
             let parts: Vec<Option<Fields>> = side

@@ -28,8 +28,10 @@ pub(super) fn lattice(region: &Region, count: usize) -> (EmitterPlaces, f64) {
         let step = |low: f64, length: f64, at: usize, count: usize| {
             low - margin + length * (at as f64 + 0.5) / count as f64
         };
+        let height = 0.5 * (region.low.z_m + region.high.z_m);
         let at =
-            Site::new(step(region.low.x_m, wide, x, across), step(region.low.y_m, high, y, up));
+            Site::new(step(region.low.x_m, wide, x, across), step(region.low.y_m, high, y, up))
+                .at_height(height);
         let out = region.outside_m(at);
         places.at.push(at);
         places.log_prior.push(if out > 0.0 { -1.0 - out / (0.15 * longest) } else { 0.0 });
@@ -76,9 +78,7 @@ pub(super) fn refined(
             let of_side = || split.iter().filter(|s| s.side == side);
             let quarter = 0.25 * side;
             let corners = [(-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)];
-            let move_by = |s: &Square, (x, y): (f64, f64)| {
-                Site::new(s.at.x_m + x * quarter, s.at.y_m + y * quarter)
-            };
+            let move_by = |s: &Square, (x, y): (f64, f64)| s.at.moved(x * quarter, y * quarter);
             let at: Vec<Site> =
                 of_side().flat_map(|s| corners.map(|corner| move_by(s, corner))).collect();
             let log_prior: Vec<f64> =

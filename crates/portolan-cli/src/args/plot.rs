@@ -53,7 +53,7 @@ pub struct PlotArgs {
     /// Mark the sensors of these readings
     #[arg(long)]
     pub readings: Option<PathBuf>,
-    /// Draw the SLF and PSD of every emitter of a factored map instead of a band (.png)
+    /// Draw the SLF and PSD of every emitter of a factored map instead of a band
     #[arg(long, conflicts_with_all = ["band", "readings"])]
     pub factors: bool,
     /// Only this rectangle in metres

@@ -5,19 +5,17 @@ use std::path::{Path, PathBuf};
 
 use portolan::{RadioMap, Region};
 use portolan_io::picture::{
-    Layer, MapFigure, PictureError, PictureKind, decibels, factors_figure, map_figure,
-    spectrum_figure, terminal,
+    Layer, MapFigure, PictureError, decibels, factors_figure, map_figure, spectrum_figure, terminal,
 };
-use portolan_io::{ReadOptions, read_map_part, write_bytes};
+use portolan_io::{ReadOptions, read_map_part};
 
-use super::picture::{axes, kind_of, look, save};
+use super::picture::{axes, draw, kind_of, look, save};
 use super::{
     check_apart, load_map, load_readings, named_bands, options_for, strongest_band, warn_about,
 };
 use crate::args::PlotArgs;
 use crate::failure::Failure;
-use crate::output::{emit, say};
-use crate::watch::check_interrupt;
+use crate::output::emit;
 
 /// Width of the preview in characters.
 const PREVIEW: usize = 72;
@@ -46,7 +44,7 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
     };
     let truth = args.truth.as_ref().map(load).transpose()?;
     if args.factors {
-        return factors(args, kind, &map, truth.as_ref());
+        return factors(args, &map, truth.as_ref());
     }
     let last = &options[options.len() - 1];
     let readings = args.readings.as_ref().map(|path| load_readings(path, last)).transpose()?;
@@ -87,12 +85,7 @@ fn load_part(path: &Path, region: Region, options: &ReadOptions) -> Result<Radio
     Ok(loaded.value)
 }
 
-fn factors(
-    args: &PlotArgs,
-    kind: Option<PictureKind>,
-    map: &RadioMap,
-    truth: Option<&RadioMap>,
-) -> Result<(), Failure> {
+fn factors(args: &PlotArgs, map: &RadioMap, truth: Option<&RadioMap>) -> Result<(), Failure> {
     let missing = |path: &Path| {
         Failure::input(format!("{}: holds no factors (slf and psd) to draw", path.display()))
     };
@@ -104,13 +97,5 @@ fn factors(
     let Some(output) = &args.output else {
         return Err(Failure::input("--factors draws a picture: name it with -o"));
     };
-    if kind != Some(PictureKind::Png) {
-        let name = output.display();
-        return Err(Failure::input(format!("{name}: --factors draws .png alone")));
-    }
-    let picture = factors_figure(map, truth)?;
-    check_interrupt()?;
-    write_bytes(output, &picture.png(), args.force)?;
-    say(&format!("{}: {} x {} pixels", output.display(), picture.width(), picture.height()));
-    Ok(())
+    draw(output, &factors_figure(map, truth)?, args.force)
 }

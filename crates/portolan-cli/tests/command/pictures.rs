@@ -157,7 +157,6 @@ fn wrong_words_get_one_line() {
     }
     desk.refused("plot truth.npz -o x.png --above -20", &["truth.npz", "no spread"]);
     desk.refused("plot truth.npz -o x.png --spread", &["truth.npz", "no spread"]);
-    desk.refused("plot truth.npz -o x.svg --factors", &["x.svg", ".png"]);
 }
 
 #[test]

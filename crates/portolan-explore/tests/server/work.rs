@@ -175,7 +175,8 @@ fn a_map_of_emitters_is_drawn_by_its_factors() {
     explorer.add_map("city", map.clone()).unwrap();
     let server = serve(explorer);
     let answer = get(&server, "/api/items/1/export?what=factors");
-    assert_eq!(answer.body, factors_figure(&map, None).unwrap().png());
+    let scene = factors_figure(&map, None).unwrap();
+    assert_eq!(answer.body, PictureKind::Png.bytes(&scene, None).unwrap().0);
 }
 
 #[test]

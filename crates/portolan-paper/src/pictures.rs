@@ -212,3 +212,79 @@ fn bands(experiment: &Experiment, desk: &Desk<'_>) -> Result<Option<Scene>, Repr
     let sheet = Sheet::new(experiment.title, note, grid, panels, &typeface);
     Ok(Some(Sheet { columns, ..sheet }.draw()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Data, Floor};
+    use crate::experiments::{Size, experiments};
+    use crate::journal::Journal;
+
+    use portolan::{Grid, Readings, Scale, Values};
+    use portolan_io::picture::{Item, Pixels};
+
+    /// The first image of a picture: what is recovered, before any trial has run.
+    fn first_image(name: &str, data: &Data) -> (TrialSetup, Pixels) {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path()).unwrap();
+        let desk = Desk { folder: folder.path(), journal: &journal, data, first_seed: 3 };
+        let experiment = experiments(name, Size::Tiny).unwrap().remove(0);
+        let draw = if experiment.picture == PictureKind::Maps { maps } else { bands };
+        let scene = draw(&experiment, &desk).unwrap().unwrap();
+        let image = scene.items.iter().find_map(|item| {
+            let Item::Clip { items, .. } = item else { return None };
+            items.iter().find_map(|item| match item {
+                Item::Image { pixels, .. } => Some(Pixels::clone(pixels)),
+                _ => None,
+            })
+        });
+        let setup = experiment.cells().find_map(|cell| cell.setup.clone());
+        (setup.unwrap(), image.unwrap())
+    }
+
+    /// Every cell has its colour where x goes to the right and y up; so many bands are alike.
+    fn assert_upright(image: &Pixels, field: &Array2<f64>, bands: usize) {
+        let shades = Shades::power(robust_limits(&vec![field; bands], WIDEST_DB));
+        let (rows, cols) = field.dim();
+        for ((row, col), value) in field.indexed_iter().filter(|(_, value)| !value.is_nan()) {
+            let middle = |place: usize, of: usize, pixels: u32| {
+                ((place as f64 + 0.5) / of as f64 * f64::from(pixels)) as u32
+            };
+            let x = middle(row, rows, image.width());
+            let y = middle(cols - 1 - col, cols, image.height());
+            let [r, g, b] = shades.of(*value);
+            assert_eq!(image.at(x, y), [r, g, b, 255], "{row}, {col}");
+        }
+    }
+
+    #[test]
+    fn simulated_maps_have_x_to_the_right_and_y_up() {
+        let data = Data::default();
+        let (setup, image) = first_image("figure-maps", &data);
+        let prepared = PreparedScene::make(&setup.scene, &data, 3).unwrap();
+        let map = prepared.true_map().unwrap();
+        assert_upright(&image, &decibels(&map.band(setup.draw[0]), prepared.offset()), 1);
+    }
+
+    #[test]
+    fn measured_maps_have_x_to_the_right_and_y_up() {
+        let grid = Grid::new(34, 14, 1.0).unwrap();
+        // One cell in three, the loudest far along x and near along y.
+        let measured: Vec<_> = (0..grid.cells()).step_by(3).map(|i| grid.cell(i)).collect();
+        let level = |row: usize, col: usize| row as f64 - 2.0 * col as f64 - 60.0;
+        let power = Array2::from_shape_fn((measured.len(), 9), |(n, _)| {
+            10f64.powf(level(measured[n].row, measured[n].col) / 10.0)
+        });
+        let sites = measured.iter().map(|cell| grid.site(*cell)).collect();
+        let survey = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
+        let survey = survey.with_grid(Some(grid)).unwrap();
+        let data = Data { floor: Some(Floor { survey, off_grid: Vec::new() }), city: None };
+        let (setup, image) = first_image("figure-real", &data);
+        let mut field = Array2::from_elem((34, 14), f64::NAN);
+        for cell in measured {
+            field[[cell.row, cell.col]] =
+                10.0 * 10f64.powf(level(cell.row, cell.col) / 10.0).log10();
+        }
+        assert_upright(&image, &field, setup.draw.len());
+    }
+}

@@ -117,7 +117,6 @@ pub struct LookArgs {
     #[arg(long, value_name = "TTF", requires = "output", conflicts_with = "factors")]
     pub font: Option<PathBuf>,
     /// Width of the picture: pixels of a .png, points of a .svg or .pdf
-    #[arg(long, value_parser = clap::value_parser!(u32).range(200..=10_000), requires = "output",
-        conflicts_with = "factors")]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(200..=10_000), requires = "output")]
     pub width: Option<u32>,
 }

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use portolan::{RadioMap, Region};
 use portolan_io::picture::{
-    Layer, MapFigure, PictureError, decibels, factors_figure, map_figure, spectrum_figure, terminal,
+    Layer, MapFigure, PictureError, PictureKind, Typeface, decibels, factors_figure, map_figure,
+    spectrum_figure, terminal,
 };
 use portolan_io::{ReadOptions, read_map_part};
 
-use super::picture::{axes, draw, kind_of, look, save};
+use super::picture::{axes, kind_of, look, save};
 use super::{
     check_apart, load_map, load_readings, named_bands, options_for, strongest_band, warn_about,
 };
@@ -44,7 +45,7 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
     };
     let truth = args.truth.as_ref().map(load).transpose()?;
     if args.factors {
-        return factors(args, &map, truth.as_ref());
+        return factors(args, kind, &map, truth.as_ref());
     }
     let last = &options[options.len() - 1];
     let readings = args.readings.as_ref().map(|path| load_readings(path, last)).transpose()?;
@@ -85,7 +86,12 @@ fn load_part(path: &Path, region: Region, options: &ReadOptions) -> Result<Radio
     Ok(loaded.value)
 }
 
-fn factors(args: &PlotArgs, map: &RadioMap, truth: Option<&RadioMap>) -> Result<(), Failure> {
+fn factors(
+    args: &PlotArgs,
+    kind: Option<PictureKind>,
+    map: &RadioMap,
+    truth: Option<&RadioMap>,
+) -> Result<(), Failure> {
     let missing = |path: &Path| {
         Failure::input(format!("{}: holds no factors (slf and psd) to draw", path.display()))
     };
@@ -94,8 +100,9 @@ fn factors(args: &PlotArgs, map: &RadioMap, truth: Option<&RadioMap>) -> Result<
             map.factors().ok_or_else(|| missing(path))?;
         }
     }
-    let Some(output) = &args.output else {
+    let (Some(output), Some(kind)) = (&args.output, kind) else {
         return Err(Failure::input("--factors draws a picture: name it with -o"));
     };
-    draw(output, &factors_figure(map, truth)?, args.force)
+    let scene = factors_figure(map, truth)?;
+    save(output, kind, &scene, &Typeface::new(), args.look.width, args.force)
 }

@@ -86,6 +86,7 @@ impl MapPanel {
     pub(super) fn draw(&self, scene: &mut Scene, sheet: &Sheet<'_>, around: &Around) {
         let view = around.view;
         let frame = view.bounds().path();
+        let mut labels = Vec::new();
         scene.clipped(frame.clone(), |scene| {
             if let Some(under) = sheet.under {
                 let corner = view.place(under.corner);
@@ -97,14 +98,14 @@ impl MapPanel {
                 scene.image(under.image.clone(), place, 1.0, true);
             }
             self.draw_cells(scene, sheet, &view);
-            let labels = self.draw_contours(scene, sheet, &view);
-            self.draw_marks(scene, &view);
-            for (label, at, angle) in &labels {
-                let text = Text::new(label, *at, LABEL, Anchor::Middle, INK);
-                scene.text(sheet.typeface, &text.turned(*angle).rimmed(2.0));
-            }
+            labels = self.draw_contours(scene, sheet, &view);
         });
         scene.stroke(frame, Pen::new(INK, 1.0));
+        self.draw_marks(scene, &view);
+        for (label, at, angle) in &labels {
+            let text = Text::new(label, *at, LABEL, Anchor::Middle, INK);
+            scene.text(sheet.typeface, &text.turned(*angle).rimmed(2.0));
+        }
         self.draw_rulers(scene, sheet.typeface, around);
         self.draw_words(scene, sheet.typeface, around);
     }
@@ -199,7 +200,9 @@ impl MapPanel {
             match se {
                 Some([x, y]) => {
                     let (rx, ry) = view.turn((NINETY * x, NINETY * y));
-                    draw_located(scene, centre, (rx.abs().max(0.5), ry.abs().max(0.5)));
+                    let radii = (rx.abs().max(0.5), ry.abs().max(0.5));
+                    let frame = view.bounds().path();
+                    scene.clipped(frame, |scene| draw_located(scene, centre, radii));
                 }
                 None => draw_emitter(scene, centre),
             }

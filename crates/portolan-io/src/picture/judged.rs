@@ -51,19 +51,18 @@ pub fn residuals_figure(
     let most = sizes.get(sizes.len() * 49 / 50).copied().unwrap_or(1.0).max(0.1);
     // One scale for all methods, so that they can be compared.
     let shades = Shades::Even { colours: ColourMap::Error, limits: (-most, most) };
-    let panel = |((label, found), errors): (&(&str, &Residuals), Vec<(Site, Option<f64>)>)| {
+    let panels = methods.iter().zip(errors).map(|((label, found), errors)| {
         let rmse = found.rmse_db().map_or_else(|| "-".into(), |rmse| format!("{rmse:.2}"));
         let title = format!("{label}\nrmse {rmse} dB");
         let panel = MapPanel::of_sensors(title, errors, shades.clone());
         MapPanel { bar: Some("error [dB]".to_owned()), ..panel }
-    };
-    let panels = methods.iter().zip(errors).map(panel).collect();
+    });
     let (heading, note) = (
         "Predicted minus read at held-out sensors",
         "mean over bands; blue: predicted too low, red: too high",
     );
     let (grid, typeface) = (readings.grid_or_default()?, Typeface::new());
-    let sheet = Sheet::new(heading, note, grid, panels, &typeface);
+    let sheet = Sheet::new(heading, note, grid, panels.collect(), &typeface);
     Ok(Sheet { crs: readings.crs(), ..sheet }.draw())
 }
 

@@ -105,7 +105,7 @@ export class Check {
 
   tellAdvice(job, part) {
     part.append(table(["No.", "#x, m", "#y, m", "#less variance"], job.advice.map((a) => [String(a.rank), metres(a.x_m, 100), metres(a.y_m, 100), `${number(a.reduction_percent, 2)} %`]), "Advised places"));
-    part.append(links(job.id, ["csv", "json", "png"]));
+    part.append(links(job.id, ["csv", "json", "png", "svg", "pdf"]));
   }
 
   tellErrors(job, part) {
@@ -117,7 +117,7 @@ export class Check {
       row.coverage_90 === null ? "–" : `${number(100 * row.coverage_90, 0)} %`, number(row.seconds, 1)]), `Errors at held-out sensors of ${name} in dB, and the share of readings in their 90 % interval`));
     const pick = make("select", { "aria-label": "Errors on the map", onchange: (event) => app.showErrors(rows.find((r) => r.method === event.target.value), job.of) },
       make("option", { value: "" }, "Show errors on the map …"), ...rows.filter((r) => r.errors).map((r) => make("option", { value: r.method }, r.method)));
-    part.append(make("p", {}, pick), links(job.id, ["png"]));
+    part.append(make("p", {}, pick), links(job.id, ["png", "svg", "pdf"]));
   }
 
   /** Who has gone on to something else is told where the result is. */

@@ -14,7 +14,7 @@ const PICTURES = [["png", "PNG"], ["svg", "SVG"], ["pdf", "PDF"]];
 const WHAT = {
   picture: ["A picture of this band", PICTURES, (item) => item.kind !== "readings"],
   spectrum: ["A picture of all bands", PICTURES, (item) => item.kind !== "readings" && item.bands > 1],
-  factors: ["A picture of the emitters' factors", [["png", "PNG"]], (item) => item.kind !== "readings" && item.emitters.length > 0],
+  factors: ["A picture of the emitters' factors", PICTURES, (item) => item.kind !== "readings" && item.emitters.length > 0],
   map: ["The map", MAPS, (item) => item.kind !== "readings"],
   model: ["The model", [["npz", "Model (.npz)"]], (item) => item.kind === "model"],
   emitters: ["The emitters", [["geojson", "Ellipses (.geojson)"]], (item) => item.kind === "model" && item.emitters.length > 0],

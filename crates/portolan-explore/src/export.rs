@@ -8,8 +8,8 @@ use portolan_io::covered::Counted;
 use portolan_io::drawn::{BYTES_AT_ONCE, MapRequest, MapSize, check_map, draw_map};
 use portolan_io::gis::{Chosen, Mask, MaskRule, Masked, WholeMap, write_emitters, write_raster};
 use portolan_io::picture::{
-    MapFigure, PictureKind, Typeface, advice_figure, factors_figure, map_figure, residuals_figure,
-    spectrum_figure,
+    MapFigure, PictureKind, Scene, Typeface, advice_figure, factors_figure, map_figure,
+    residuals_figure, spectrum_figure,
 };
 use portolan_io::told::{advice_csv, advice_json};
 use portolan_io::{
@@ -198,9 +198,9 @@ fn write_places(
     Ok(write_predictions(path, places, &found, about, false)?)
 }
 
-fn kind_of(wish: &Wish, known: &str) -> Result<PictureKind, Refusal> {
-    PictureKind::of_ending(&wish.ending)
-        .ok_or_else(|| Refusal::input(format!("format={}: expected {known}", wish.ending)))
+fn kind_of(ending: &str, known: &str) -> Result<PictureKind, Refusal> {
+    PictureKind::of_ending(ending)
+        .ok_or_else(|| Refusal::input(format!("format={ending}: expected {known}")))
 }
 
 fn coverage(item: &Item, wish: &Wish, progress: &Progress<'_>) -> Result<Vec<u8>, Refusal> {
@@ -216,7 +216,7 @@ fn coverage(item: &Item, wish: &Wish, progress: &Progress<'_>) -> Result<Vec<u8>
     if wish.ending == "json" {
         return Ok(format!("{:#}\n", counted.json()).into_bytes());
     }
-    let kind = kind_of(wish, "json, png, svg or pdf")?;
+    let kind = kind_of(&wish.ending, "json, png, svg or pdf")?;
     Ok(kind.bytes(&counted.scene(wish.title.as_deref(), &Typeface::new())?, None)?.0)
 }
 
@@ -226,7 +226,7 @@ fn picture(
     readings: Option<&Readings>,
     progress: &Progress<'_>,
 ) -> Result<Vec<u8>, Refusal> {
-    let kind = kind_of(wish, "png, svg or pdf")?;
+    let kind = kind_of(&wish.ending, "png, svg or pdf")?;
     let drawn;
     let map = match item.surface()?.as_ref() {
         Surface::Map(map) => map.as_ref(),
@@ -237,12 +237,11 @@ fn picture(
             &drawn
         }
     };
-    if wish.what == What::Factors {
-        return Ok(factors_figure(map, None)?.png());
-    }
     let look = wish.look();
     let (offset, title) = (map.scale().link().offset(), wish.title.as_deref());
-    let scene = if wish.what == What::Spectrum {
+    let scene = if wish.what == What::Factors {
+        factors_figure(map, None)?
+    } else if wish.what == What::Spectrum {
         let bands = wish.bands.clone().unwrap_or_else(|| (0..map.bands()).collect());
         spectrum_figure(map, &bands, readings, title, offset, &look)?
     } else {
@@ -296,30 +295,28 @@ fn gather(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
 /// Writes what came of a job.
 pub fn write_job(job: &Job, ending: &str) -> Result<Written, Refusal> {
     let outcome = job.outcome().ok_or_else(|| Refusal::input("the job is not done"))?;
-    let wrong = |known: &str| Err(Refusal::input(format!("format={ending}: expected {known}")));
+    let drawn =
+        |scene: Scene, known| Ok::<_, Refusal>(kind_of(ending, known)?.bytes(&scene, None)?.0);
     let (name, bytes) = match outcome.as_ref() {
-        Outcome::Validated { readings, rows, .. } => match ending {
-            "png" => {
-                let done = rows.iter().filter_map(|row| {
-                    row.found.as_ref().ok().map(|found| (row.label.as_str(), found))
-                });
-                let figure = residuals_figure(readings, &done.collect::<Vec<_>>())?;
-                ("errors.png", figure.draw().png())
-            }
-            _ => return wrong("png"),
-        },
-        Outcome::Advised { sensors, map, advice } => match ending {
-            "csv" => ("places.csv", advice_csv(advice, map.grid()).into_bytes()),
-            "json" => {
-                ("places.json", format!("{:#}\n", advice_json(advice, map.grid())).into_bytes())
-            }
-            "png" => ("places.png", advice_figure(sensors, map, advice)?.draw().png()),
-            _ => return wrong("csv, json or png"),
-        },
+        Outcome::Validated { readings, rows, .. } => {
+            let done = rows
+                .iter()
+                .filter_map(|row| row.found.as_ref().ok().map(|found| (row.label.as_str(), found)));
+            let scene = residuals_figure(readings, &done.collect::<Vec<_>>())?;
+            ("errors", drawn(scene, "png, svg or pdf")?)
+        }
+        Outcome::Advised { sensors, map, advice } => {
+            let bytes = match ending {
+                "csv" => advice_csv(advice, map.grid()).into_bytes(),
+                "json" => format!("{:#}\n", advice_json(advice, map.grid())).into_bytes(),
+                _ => drawn(advice_figure(sensors, map, advice)?, "csv, json, png, svg or pdf")?,
+            };
+            ("places", bytes)
+        }
         Outcome::Item(_) => return Err(Refusal::input("the job made a model: export that")),
     };
-    let folder = folder()?;
-    let path = folder.path().join(name);
+    let (folder, name) = (folder()?, format!("{name}.{ending}"));
+    let path = folder.path().join(&name);
     std::fs::write(&path, bytes).map_err(|error| Refusal::broken(format!("{name}: {error}")))?;
-    Ok(Written { path, name: name.to_string(), _folder: folder })
+    Ok(Written { path, name, _folder: folder })
 }

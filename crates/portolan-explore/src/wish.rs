@@ -42,8 +42,7 @@ impl What {
             What::Map => {
                 &["npz", "csv", "mat", "tif", "tiff", "nc", "zarr", "geojson", "kmz", "png"]
             }
-            What::Picture | What::Spectrum => &["png", "svg", "pdf"],
-            What::Factors => &["png"],
+            What::Picture | What::Spectrum | What::Factors => &["png", "svg", "pdf"],
             What::Coverage => &["json", "png", "svg", "pdf"],
             What::Place | What::Places => &["csv"],
         }

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use portolan::Emitters;
+use portolan_io::picture::PictureKind;
 use portolan_io::write_bytes;
 use serde_json::{Value, json};
 
@@ -49,7 +50,7 @@ impl Desk<'_> {
         let save = |name: &str, bytes: &[u8]| write_bytes(&self.folder.join(name), bytes, true);
         let mut names = Vec::new();
         for (name, picture) in pictures::draw(experiment, self)? {
-            save(&name, &picture.png())?;
+            save(&name, &PictureKind::Png.bytes(&picture, None)?.0)?;
             names.push(name);
         }
         let text = markdown::experiment(experiment, self.journal, self.first_seed, &names);

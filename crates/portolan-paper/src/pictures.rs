@@ -1,9 +1,9 @@
 //! Pictures of experiments: curves over a table's rows, and recovered maps.
 
 use ndarray::Array2;
-use portolan::{Grid, Readings, Site};
 use portolan_io::picture::{
-    Bitmap, Curve, Figure, HeatPanel, Key, LinePanel, Sensor, decibels, robust_limits,
+    Chart, Curve, MapPanel, Scene, Shades, Sheet, Typeface, WIDEST_DB, charts_figure, decibels,
+    heard, robust_limits,
 };
 
 use crate::error::ReproduceError;
@@ -13,9 +13,6 @@ use crate::markdown::printed;
 use crate::record::{Figures, Metric, Outcome};
 use crate::scene::{PreparedScene, Truth};
 use crate::summary::{CellSummary, Mean};
-
-/// Powers further below the strongest are drawn in the darkest colour.
-const WIDEST_DB: f64 = 100.0;
 
 /// Maps side by side in the figure of simulated maps.
 const COLUMNS: usize = 4;
@@ -35,7 +32,7 @@ pub fn names(experiment: &Experiment) -> Vec<String> {
 pub fn draw(
     experiment: &Experiment,
     desk: &Desk<'_>,
-) -> Result<Vec<(String, Bitmap)>, ReproduceError> {
+) -> Result<Vec<(String, Scene)>, ReproduceError> {
     if !desk.has(experiment) {
         return Ok(Vec::new());
     }
@@ -45,14 +42,13 @@ pub fn draw(
         PictureKind::Curves => Ok(experiment
             .sections
             .iter()
-            .map(|section| {
-                (curves_name(experiment, section), curves(experiment, section, desk).draw())
-            })
+            .map(|section| (curves_name(experiment, section), curves(experiment, section, desk)))
             .collect()),
-        PictureKind::Maps => Ok(vec![(name, maps(experiment, desk)?.draw())]),
+        PictureKind::Maps => {
+            Ok(maps(experiment, desk)?.map(|scene| (name, scene)).into_iter().collect())
+        }
         PictureKind::Bands => {
-            let figure = bands(experiment, desk)?;
-            Ok(figure.map(|figure| (name, figure.draw())).into_iter().collect())
+            Ok(bands(experiment, desk)?.map(|scene| (name, scene)).into_iter().collect())
         }
     }
 }
@@ -67,7 +63,7 @@ fn curves_name(experiment: &Experiment, section: &Section) -> String {
 }
 
 /// Our means with error bars above, what the paper prints below.
-fn curves(experiment: &Experiment, section: &Section, desk: &Desk<'_>) -> Figure {
+fn curves(experiment: &Experiment, section: &Section, desk: &Desk<'_>) -> Scene {
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
     for (place, column) in section.column_labels().into_iter().enumerate() {
@@ -95,7 +91,7 @@ fn curves(experiment: &Experiment, section: &Section, desk: &Desk<'_>) -> Figure
             theirs.push(Curve { name, points, colour, dashed });
         }
     }
-    let chart = |title: &str, curves: Vec<Curve>| LinePanel {
+    let chart = |title: &str, curves: Vec<Curve>| Chart {
         title: title.into(),
         x_name: section.rows.into(),
         y_name: "SSIM".into(),
@@ -103,17 +99,11 @@ fn curves(experiment: &Experiment, section: &Section, desk: &Desk<'_>) -> Figure
         bars: Vec::new(),
         y_limits: None,
     };
-    let mut figure = Figure {
-        heading: experiment.title.into(),
-        note: section.title.clone(),
-        ..Figure::default()
-    };
-    let below = chart("printed in the paper", theirs);
-    figure.add_chart(chart("measured here, mean and standard error", ours));
-    if !below.curves.is_empty() {
-        figure.add_chart(below);
+    let mut charts = vec![chart("measured here, mean and standard error", ours)];
+    if !theirs.is_empty() {
+        charts.push(chart("printed in the paper", theirs));
     }
-    figure
+    charts_figure(experiment.title, &section.title, &charts, &Typeface::new())
 }
 
 /// The figures of a cell's first trial, where there are any.
@@ -125,9 +115,8 @@ fn first<'a>(desk: &'a Desk<'_>, setup: &TrialSetup) -> Option<&'a Figures> {
 }
 
 /// Truth, sensors and estimates, a block for each section, all with the same colours.
-fn maps(experiment: &Experiment, desk: &Desk<'_>) -> Result<Figure, ReproduceError> {
-    let mut figure = Figure { heading: experiment.title.into(), ..Figure::default() };
-    let mut limits = None;
+fn maps(experiment: &Experiment, desk: &Desk<'_>) -> Result<Option<Scene>, ReproduceError> {
+    let (mut panels, mut drawn, mut shades) = (Vec::new(), None, None);
     for section in &experiment.sections {
         let setups = || section.cells.iter().filter_map(|cell| Some((cell, cell.setup.as_ref()?)));
         let Some((_, any)) = setups().next() else { continue };
@@ -137,22 +126,18 @@ fn maps(experiment: &Experiment, desk: &Desk<'_>) -> Result<Figure, ReproduceErr
         };
         let offset = prepared.offset();
         let truth = decibels(&map.band(band), offset);
-        let limits = *limits.get_or_insert_with(|| robust_limits(&[&truth], WIDEST_DB));
-        let panel = |title: String, field: Array2<f64>| {
-            let mut panel = HeatPanel::on_grid(title, field, map.grid());
-            panel.limits = limits;
-            panel
-        };
-        let mut first_panel = panel(format!("truth\n{}", section.name), truth);
-        let place = |at: &Site| map.grid().position(*at);
-        first_panel.emitters = map.emitters().iter().map(place).collect();
-        let nothing = Array2::from_elem((map.grid().rows(), map.grid().cols()), f64::NAN);
-        let heard =
-            format!("sensors\n{} of {} cells", prepared.readings.sensors(), map.grid().cells());
-        let mut sensed = panel(heard, nothing);
-        let shown = |x: f64| 10.0 * (x + offset).log10();
-        sensed.sensors = sensors(&prepared.readings, map.grid(), band, shown);
-        let mut panels = vec![first_panel, sensed];
+        let shades =
+            &*shades.get_or_insert_with(|| Shades::power(robust_limits(&[&truth], WIDEST_DB)));
+        let bar = |panel: MapPanel| MapPanel { bar: Some("power [dB]".into()), ..panel };
+        panels.push(bar(MapPanel {
+            emitters: map.emitters().iter().map(|site| (*site, None)).collect(),
+            starts_row: true,
+            ..MapPanel::new(format!("truth\n{}", section.name), truth, shades.clone())
+        }));
+        let (grid, readings) = (map.grid(), &prepared.readings);
+        let title = format!("sensors\n{} of {} cells", readings.sensors(), grid.cells());
+        let sensors = heard(readings, band, offset);
+        panels.push(bar(MapPanel::of_sensors(title, sensors, shades.clone())));
         for (cell, setup) in setups() {
             let Some(figures) = first(desk, setup) else { continue };
             let Some((_, field)) = figures.fields.iter().find(|(kept, _)| *kept == band) else {
@@ -160,36 +145,22 @@ fn maps(experiment: &Experiment, desk: &Desk<'_>) -> Result<Figure, ReproduceErr
             };
             let score = figures.ssim.map_or("-".into(), |ssim| format!("{ssim:.3}"));
             let title = format!("{}\nSSIM {score}", cell.row);
-            panels.push(panel(title, field.mapv(f64::from)));
+            panels.push(bar(MapPanel::new(title, field.mapv(f64::from), shades.clone())));
         }
-        figure.note = format!(
-            "band {} of {} ({} x {} m); SSIM over all bands",
-            band + 1,
-            map.bands(),
-            map.grid().rows(),
-            map.grid().cols()
-        );
-        figure.add_maps(panels, COLUMNS);
+        let (bands, rows, cols) = (map.bands(), grid.rows(), grid.cols());
+        let note = format!("band {} of {bands} ({rows} x {cols} m); SSIM over all bands", band + 1);
+        drawn = Some((grid, note));
     }
-    // Each panel of sensors says how many there are.
-    figure.keys.retain(|key| !matches!(key, Key::Sensors(_) | Key::Unknown));
-    Ok(figure)
-}
-
-fn sensors(
-    readings: &Readings,
-    grid: Grid,
-    band: usize,
-    shown: impl Fn(f64) -> f64,
-) -> Vec<Sensor> {
-    let power = readings.power();
-    let heard = readings.sites().iter().zip(power.column(band)).filter(|(_, p)| !p.is_nan());
-    heard.map(|(s, p)| Sensor { at: grid.position(*s), value: Some(shown(*p)) }).collect()
+    Ok(drawn.map(|(grid, note)| {
+        let typeface = Typeface::new();
+        let sheet = Sheet::new(experiment.title, note, grid, panels, &typeface);
+        Sheet { columns: Some(COLUMNS), ..sheet }.draw()
+    }))
 }
 
 /// The floor: bands as rows; what was measured, the sensors and the methods as columns. Cells that
 /// nobody measured are masked.
-fn bands(experiment: &Experiment, desk: &Desk<'_>) -> Result<Option<Figure>, ReproduceError> {
+fn bands(experiment: &Experiment, desk: &Desk<'_>) -> Result<Option<Scene>, ReproduceError> {
     let Some(floor) = &desk.data.floor else { return Ok(None) };
     let setups: Vec<(&TableCell, &TrialSetup)> =
         experiment.cells().filter_map(|cell| Some((cell, cell.setup.as_ref()?))).collect();
@@ -206,7 +177,7 @@ fn bands(experiment: &Experiment, desk: &Desk<'_>) -> Result<Option<Figure>, Rep
         field
     };
     let fields: Vec<Array2<f64>> = any.draw.iter().map(|&band| measured(band)).collect();
-    let limits = robust_limits(&fields.iter().collect::<Vec<_>>(), WIDEST_DB);
+    let shades = Shades::power(robust_limits(&fields.iter().collect::<Vec<_>>(), WIDEST_DB));
     let shown: Vec<(&TableCell, &Figures)> =
         setups.iter().filter_map(|(cell, setup)| Some((*cell, first(desk, setup)?))).collect();
     let mut panels = Vec::new();
@@ -215,17 +186,13 @@ fn bands(experiment: &Experiment, desk: &Desk<'_>) -> Result<Option<Figure>, Rep
         let name = frequency.map_or(format!("band {band}"), |f| format!("{:.0} MHz", f / 1e6));
         let panel = |method: &str, note: &str, field: Array2<f64>| {
             let title = if place == 0 { format!("{method}\n{note}\n{name}") } else { name.clone() };
-            let mut panel = HeatPanel::on_grid(title, field, grid);
-            panel.limits = limits;
-            panel.bar = Some("power [dBm]".into());
-            panel
+            let bar = Some("power [dBm]".into());
+            MapPanel { bar, ..MapPanel::new(title, field, shades.clone()) }
         };
-        let nothing = Array2::from_elem(truth.dim(), f64::NAN);
         panels.push(panel("measured", "166 cells", truth.clone()));
-        let mut sensed =
-            panel("sensors", &format!("{} cells", prepared.readings.sensors()), nothing);
-        sensed.sensors = sensors(&prepared.readings, grid, band, |x| 10.0 * x.log10());
-        panels.push(sensed);
+        let cells = format!("{} cells", prepared.readings.sensors());
+        let sensors = heard(&prepared.readings, band, 0.0);
+        panels.push(MapPanel { sensors, ..panel("sensors", &cells, Array2::zeros((0, 0))) });
         for (cell, figures) in &shown {
             let Some((_, field)) = figures.fields.iter().find(|(kept, _)| *kept == band) else {
                 continue;
@@ -239,13 +206,85 @@ fn bands(experiment: &Experiment, desk: &Desk<'_>) -> Result<Option<Figure>, Rep
             panels.push(panel(&cell.row, &format!("{:.2} dB", figures.rmse_db), masked));
         }
     }
-    let mut figure = Figure {
-        heading: experiment.title.into(),
-        note: "one scale; under each name the rmse at held-out measured cells over all bands"
-            .into(),
-        ..Figure::default()
-    };
-    let columns = panels.len() / any.draw.len().max(1);
-    figure.add_maps(panels, columns);
-    Ok(Some(figure))
+    let note = "one scale; under each name the rmse at held-out measured cells over all bands";
+    let columns = Some(panels.len() / any.draw.len().max(1));
+    let typeface = Typeface::new();
+    let sheet = Sheet::new(experiment.title, note, grid, panels, &typeface);
+    Ok(Some(Sheet { columns, ..sheet }.draw()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Data, Floor};
+    use crate::experiments::{Size, experiments};
+    use crate::journal::Journal;
+
+    use portolan::{Grid, Readings, Scale, Values};
+    use portolan_io::picture::{Item, Pixels};
+
+    /// The first image of a picture: what is recovered, before any trial has run.
+    fn first_image(name: &str, data: &Data) -> (TrialSetup, Pixels) {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path()).unwrap();
+        let desk = Desk { folder: folder.path(), journal: &journal, data, first_seed: 3 };
+        let experiment = experiments(name, Size::Tiny).unwrap().remove(0);
+        let draw = if experiment.picture == PictureKind::Maps { maps } else { bands };
+        let scene = draw(&experiment, &desk).unwrap().unwrap();
+        let image = scene.items.iter().find_map(|item| {
+            let Item::Clip { items, .. } = item else { return None };
+            items.iter().find_map(|item| match item {
+                Item::Image { pixels, .. } => Some(Pixels::clone(pixels)),
+                _ => None,
+            })
+        });
+        let setup = experiment.cells().find_map(|cell| cell.setup.clone());
+        (setup.unwrap(), image.unwrap())
+    }
+
+    /// Every cell has its colour where x goes to the right and y up; so many bands are alike.
+    fn assert_upright(image: &Pixels, field: &Array2<f64>, bands: usize) {
+        let shades = Shades::power(robust_limits(&vec![field; bands], WIDEST_DB));
+        let (rows, cols) = field.dim();
+        for ((row, col), value) in field.indexed_iter().filter(|(_, value)| !value.is_nan()) {
+            let middle = |place: usize, of: usize, pixels: u32| {
+                ((place as f64 + 0.5) / of as f64 * f64::from(pixels)) as u32
+            };
+            let x = middle(row, rows, image.width());
+            let y = middle(cols - 1 - col, cols, image.height());
+            let [r, g, b] = shades.of(*value);
+            assert_eq!(image.at(x, y), [r, g, b, 255], "{row}, {col}");
+        }
+    }
+
+    #[test]
+    fn simulated_maps_have_x_to_the_right_and_y_up() {
+        let data = Data::default();
+        let (setup, image) = first_image("figure-maps", &data);
+        let prepared = PreparedScene::make(&setup.scene, &data, 3).unwrap();
+        let map = prepared.true_map().unwrap();
+        assert_upright(&image, &decibels(&map.band(setup.draw[0]), prepared.offset()), 1);
+    }
+
+    #[test]
+    fn measured_maps_have_x_to_the_right_and_y_up() {
+        let grid = Grid::new(34, 14, 1.0).unwrap();
+        // One cell in three, the loudest far along x and near along y.
+        let measured: Vec<_> = (0..grid.cells()).step_by(3).map(|i| grid.cell(i)).collect();
+        let level = |row: usize, col: usize| row as f64 - 2.0 * col as f64 - 60.0;
+        let power = Array2::from_shape_fn((measured.len(), 9), |(n, _)| {
+            10f64.powf(level(measured[n].row, measured[n].col) / 10.0)
+        });
+        let sites = measured.iter().map(|cell| grid.site(*cell)).collect();
+        let survey = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
+        let survey = survey.with_grid(Some(grid)).unwrap();
+        let data = Data { floor: Some(Floor { survey, off_grid: Vec::new() }), city: None };
+        let (setup, image) = first_image("figure-real", &data);
+        let mut field = Array2::from_elem((34, 14), f64::NAN);
+        for cell in measured {
+            field[[cell.row, cell.col]] =
+                10.0 * 10f64.powf(level(cell.row, cell.col) / 10.0).log10();
+        }
+        assert_upright(&image, &field, setup.draw.len());
+    }
 }

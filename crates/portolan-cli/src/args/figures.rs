@@ -32,7 +32,7 @@ pub struct ValidateArgs {
     /// Into how many parts the sensors are dealt
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub folds: u32,
-    /// Where to draw the errors at the sensors (.png)
+    /// Where to draw the errors at the sensors (.png, .svg, .pdf)
     #[arg(long, value_name = "PNG")]
     pub plot: Option<PathBuf>,
     /// Transmitters whose places are known: a table of x_m, y_m (or lat, lon), band, power_dbm,

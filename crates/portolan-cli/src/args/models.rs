@@ -153,7 +153,7 @@ pub struct AdviseArgs {
     /// Where to write the places (.csv), for `portolan sense --cells`
     #[arg(short, long)]
     pub output: Option<PathBuf>,
-    /// Where to draw the sensors and the places (.png)
+    /// Where to draw the sensors and the places (.png, .svg, .pdf)
     #[arg(long, value_name = "PNG")]
     pub plot: Option<PathBuf>,
     /// The true map: its unknown cells are not advised

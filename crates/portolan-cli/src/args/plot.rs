@@ -53,7 +53,7 @@ pub struct PlotArgs {
     /// Mark the sensors of these readings
     #[arg(long)]
     pub readings: Option<PathBuf>,
-    /// Draw the SLF and PSD of every emitter of a factored map instead of a band (.png)
+    /// Draw the SLF and PSD of every emitter of a factored map instead of a band
     #[arg(long, conflicts_with_all = ["band", "readings"])]
     pub factors: bool,
     /// Only this rectangle in metres
@@ -117,7 +117,6 @@ pub struct LookArgs {
     #[arg(long, value_name = "TTF", requires = "output", conflicts_with = "factors")]
     pub font: Option<PathBuf>,
     /// Width of the picture: pixels of a .png, points of a .svg or .pdf
-    #[arg(long, value_parser = clap::value_parser!(u32).range(200..=10_000), requires = "output",
-        conflicts_with = "factors")]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(200..=10_000), requires = "output")]
     pub width: Option<u32>,
 }

@@ -6,12 +6,13 @@ use std::path::Path;
 
 use portolan::advise::{Advice, Process, advise};
 use portolan::estimate::method;
-use portolan::{Context, Grid, Model, RadioMap, Readings, Site};
+use portolan::{Context, Grid, Model, RadioMap, Readings};
 use portolan_io::picture::advice_figure;
 use portolan_io::told::{advice_csv, advice_json};
 use portolan_io::{FileKind, check_output, inspect, read_model, write_bytes};
 use serde_json::{Value, json};
 
+use super::picture::{draw, kind_of};
 use super::{MethodCall, check_apart, load_map, load_readings, options_for, timed_estimate};
 use crate::args::{AdviseArgs, RunArgs};
 use crate::failure::Failure;
@@ -64,7 +65,8 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
         say(&format!("{}: {} places", output.display(), advice.len()));
     }
     if let Some(output) = &args.plot {
-        draw(output, args.force, estimate.model.sites(), &estimate.map, &advice)?;
+        let scene = advice_figure(estimate.model.sites(), &estimate.map, &advice)?;
+        draw(output, &scene, args.force)?;
     }
     report(args.json, &advice, &steps, grid)
 }
@@ -78,14 +80,13 @@ pub struct ModelAndMap {
 
 /// What can be refused before any file is read.
 fn check_request(args: &AdviseArgs) -> Result<(), Failure> {
-    for (path, extension) in [(&args.output, "csv"), (&args.plot, "png")] {
-        let Some(path) = path else { continue };
-        if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension)) {
-            let path = path.display();
-            return Err(Failure::input(format!("{path}: expected a .{extension} name")));
+    if let Some(path) = &args.output {
+        if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
+            return Err(Failure::input(format!("{}: expected a .csv name", path.display())));
         }
         check_output(path, args.force)?;
     }
+    args.plot.as_ref().map(|plot| kind_of(plot, args.force)).transpose()?;
     for (option, value) in [("--count", Some(args.count)), ("--budget", args.budget)] {
         if value == Some(0) {
             return Err(Failure::input(format!("{option} 0: it takes 1 or more")));
@@ -153,20 +154,6 @@ impl Adviser<'_> {
             advise(sensors, &estimate.map, leave_out, process, count, progress)
         })?)
     }
-}
-
-/// The spread over all bands with the sensors, and crosses where new ones belong.
-fn draw(
-    output: &Path,
-    force: bool,
-    sensors: &[Site],
-    map: &RadioMap,
-    advice: &[Advice],
-) -> Result<(), Failure> {
-    let picture = advice_figure(sensors, map, advice)?.draw();
-    write_bytes(output, &picture.png(), force)?;
-    say(&format!("{}: {} x {} pixels", output.display(), picture.width(), picture.height()));
-    Ok(())
 }
 
 fn report(as_json: bool, advice: &[Advice], steps: &[Step], grid: Grid) -> Result<(), Failure> {

@@ -7,8 +7,9 @@ use portolan::sense::{Sensing, SensorLayout, sense};
 use portolan::simulate::{Scenario, simulate};
 use portolan::{Context, Emitters, Grid, RadioMap, Readings};
 use portolan_io::picture::{Axes, Look, MapFigure, decibels, map_figure, methods_figure, terminal};
-use portolan_io::{WriteOptions, check_output, write_bytes, write_map, write_readings};
+use portolan_io::{WriteOptions, check_output, write_map, write_readings};
 
+use super::picture::draw;
 use super::{MethodCall, strongest_band, timed_estimate};
 use crate::args::DemoArgs;
 use crate::failure::Failure;
@@ -98,8 +99,7 @@ fn write(
         estimates.iter().map(|(name, map)| (name.clone(), map)).collect();
     let best = maps[maps.len() - 1].1;
     let all = methods_figure(truth, readings, &maps, band, offset)?;
-    // As the figure of all methods has them.
-    let look = Look { axes: Axes::Rows, ..Look::default() };
+    let look = Look::default();
     let one = map_figure(&MapFigure {
         map: best,
         truth: Some(truth),
@@ -113,9 +113,10 @@ fn write(
     write_map(folder.join(FILES[0]), truth, &options)?;
     write_readings(folder.join(FILES[1]), readings, &options)?;
     write_map(folder.join(FILES[2]), best, &options)?;
-    write_bytes(&folder.join(FILES[3]), &all.png(), force)?;
-    write_bytes(&folder.join(FILES[4]), &one.png((2.0 * one.width) as u32)?, force)?;
+    draw(&folder.join(FILES[3]), &all, force)?;
+    draw(&folder.join(FILES[4]), &one, force)?;
     use std::io::IsTerminal;
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    Ok(if colour { terminal(&decibels(&best.band(band), offset), 64, true) } else { String::new() })
+    let seen = Axes::Xy.seen(&decibels(&best.band(band), offset)).to_owned();
+    Ok(if colour { terminal(&seen, 64, true) } else { String::new() })
 }

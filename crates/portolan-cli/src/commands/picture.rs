@@ -83,6 +83,11 @@ fn warn_missing(typeface: &Typeface) {
     }
 }
 
+/// Writes a scene in our own words as the picture that its name asks for.
+pub fn draw(output: &Path, scene: &Scene, force: bool) -> Result<(), Failure> {
+    save(output, kind_of(output, force)?, scene, &Typeface::new(), None, force)
+}
+
 /// Writes a scene as the picture that its name asks for.
 pub fn save(
     output: &Path,

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use portolan::{RadioMap, Region};
 use portolan_io::picture::{
-    Layer, MapFigure, PictureError, PictureKind, decibels, factors_figure, map_figure,
+    Layer, MapFigure, PictureError, PictureKind, Typeface, decibels, factors_figure, map_figure,
     spectrum_figure, terminal,
 };
-use portolan_io::{ReadOptions, read_map_part, write_bytes};
+use portolan_io::{ReadOptions, read_map_part};
 
 use super::picture::{axes, kind_of, look, save};
 use super::{
@@ -16,8 +16,7 @@ use super::{
 };
 use crate::args::PlotArgs;
 use crate::failure::Failure;
-use crate::output::{emit, say};
-use crate::watch::check_interrupt;
+use crate::output::emit;
 
 /// Width of the preview in characters.
 const PREVIEW: usize = 72;
@@ -101,16 +100,9 @@ fn factors(
             map.factors().ok_or_else(|| missing(path))?;
         }
     }
-    let Some(output) = &args.output else {
+    let (Some(output), Some(kind)) = (&args.output, kind) else {
         return Err(Failure::input("--factors draws a picture: name it with -o"));
     };
-    if kind != Some(PictureKind::Png) {
-        let name = output.display();
-        return Err(Failure::input(format!("{name}: --factors draws .png alone")));
-    }
-    let picture = factors_figure(map, truth)?;
-    check_interrupt()?;
-    write_bytes(output, &picture.png(), args.force)?;
-    say(&format!("{}: {} x {} pixels", output.display(), picture.width(), picture.height()));
-    Ok(())
+    let scene = factors_figure(map, truth)?;
+    save(output, kind, &scene, &Typeface::new(), args.look.width, args.force)
 }

@@ -1,15 +1,14 @@
 //! `portolan validate`: how well methods would have predicted one's own sensors.
 
-use std::path::Path;
 use std::time::Instant;
 
 use portolan::estimate::{Fold, Residuals, Split, folds, method, methods, repeated_rows};
 use portolan::{Context, Readings};
 use portolan_io::picture::residuals_figure;
 use portolan_io::told::{coverage_json, residuals_json};
-use portolan_io::{check_output, write_bytes};
 use serde_json::{Value, json};
 
+use super::picture::{draw, kind_of};
 use super::{MethodCall, check_apart, load_readings, load_transmitters};
 use crate::args::{SplitName, ValidateArgs};
 use crate::failure::Failure;
@@ -52,10 +51,7 @@ pub fn run(args: &ValidateArgs) -> Result<(), Failure> {
     set_threads(args.run.threads)?;
     let calls = args.methods.iter().map(|m| MethodCall::parse(m)).collect::<Result<Vec<_>, _>>()?;
     if let Some(plot) = &args.plot {
-        if plot.extension().is_none_or(|e| !e.eq_ignore_ascii_case("png")) {
-            return Err(Failure::input(format!("{}: expected a .png name", plot.display())));
-        }
-        check_output(plot, args.force)?;
+        kind_of(plot, args.force)?;
         check_apart(plot, &[&args.readings])?;
     }
     check_transmitters(args, &calls)?;
@@ -85,7 +81,11 @@ pub fn run(args: &ValidateArgs) -> Result<(), Failure> {
         check_interrupt()?;
     }
     if let Some(plot) = &args.plot {
-        draw(plot, args.force, &readings, &rows)?;
+        let finished = rows.iter().filter(|row| row.failed.is_none());
+        let finished: Vec<_> = finished.map(|row| (row.label.as_str(), &row.residuals)).collect();
+        if !finished.is_empty() {
+            draw(plot, &residuals_figure(&readings, &finished)?, args.force)?;
+        }
     }
     report(args, &readings, dealt.len(), &rows)
 }
@@ -272,17 +272,4 @@ fn disagreement(row: &Row) -> Option<String> {
             if again < new { "too low" } else { "too high" }
         )
     })
-}
-
-/// Sensors in the colour of their mean error, a panel for each method.
-fn draw(output: &Path, force: bool, readings: &Readings, rows: &[Row]) -> Result<(), Failure> {
-    let finished = rows.iter().filter(|row| row.failed.is_none());
-    let finished: Vec<_> = finished.map(|row| (row.label.as_str(), &row.residuals)).collect();
-    if finished.is_empty() {
-        return Ok(());
-    }
-    let picture = residuals_figure(readings, &finished)?.draw();
-    write_bytes(output, &picture.png(), force)?;
-    say(&format!("{}: {} x {} pixels", output.display(), picture.width(), picture.height()));
-    Ok(())
 }

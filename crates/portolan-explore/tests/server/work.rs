@@ -174,8 +174,11 @@ fn a_map_of_emitters_is_drawn_by_its_factors() {
     let mut explorer = Explorer::empty();
     explorer.add_map("city", map.clone()).unwrap();
     let server = serve(explorer);
-    let answer = get(&server, "/api/items/1/export?what=factors");
-    assert_eq!(answer.body, factors_figure(&map, None).unwrap().png());
+    let scene = factors_figure(&map, None).unwrap();
+    for (query, kind) in [("", PictureKind::Png), ("&format=svg", PictureKind::Svg)] {
+        let answer = get(&server, &format!("/api/items/1/export?what=factors{query}"));
+        assert_eq!(answer.body, kind.bytes(&scene, None).unwrap().0);
+    }
 }
 
 #[test]
@@ -221,8 +224,12 @@ fn validation_and_advice_say_what_the_library_says() {
     assert_eq!(rows[0]["coverage_90"].as_f64(), known.coverage_90());
     assert_eq!((rows[1]["method"].as_str(), rows[1]["coverage_90"].as_f64()), (Some("idw"), None));
     assert_eq!(rows[1]["errors"].as_array().unwrap().len(), 60);
-    let png = get(&server, &format!("/api/jobs/{}/export?format=png", done["id"]));
-    assert_eq!(&png.body[1..4], b"PNG");
+    for (ending, start) in [("png", &b"\x89PNG"[..]), ("svg", b"<svg"), ("pdf", b"%PDF")] {
+        let errors = get(&server, &format!("/api/jobs/{}/export?format={ending}", done["id"]));
+        assert!(errors.body.starts_with(start), "{ending}");
+    }
+    let errors = get(&server, &format!("/api/jobs/{}/export?format=csv", done["id"]));
+    assert_eq!((errors.status, errors.error().contains("png, svg or pdf")), (400, true));
 
     let job = start(&server, json!({ "kind": "advise", "item": 2, "count": 3 }));
     let done = ended(&server, job["id"].as_u64().unwrap());
@@ -231,6 +238,9 @@ fn validation_and_advice_say_what_the_library_says() {
     let known = portolan::advise::advise(model.sites(), &map, &[], process, 3, &Progress::silent())
         .unwrap();
     assert_eq!(done["advice"], portolan_io::told::advice_json(&known, map.grid()));
+    let places = get(&server, &format!("/api/jobs/{}/export?format=svg", done["id"]));
+    let drawn = portolan_io::picture::advice_figure(model.sites(), &map, &known).unwrap();
+    assert_eq!(places.body, PictureKind::Svg.bytes(&drawn, None).unwrap().0);
     let table = get(&server, &format!("/api/jobs/{}/export?format=csv", done["id"]));
     assert_eq!(table.body, portolan_io::told::advice_csv(&known, map.grid()).into_bytes());
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::picture::{Align, Canvas, ColourMap, Font, Ticks};
+use crate::picture::{ColourMap, PictureKind, Shades, colour_bar};
 
 /// Decibels between the ends of the colours at most.
 const WIDEST: f32 = 100.0;
@@ -67,34 +67,9 @@ pub(crate) fn meaning(label: &str, (low, high): (f64, f64), unit: &str) -> Strin
 
 /// A bar of colours with levels beside it.
 pub(crate) fn legend(label: &str, limits: (f64, f64), unit: &str) -> Vec<u8> {
-    let (low, high) = limits;
-    let title = format!("{label} in {unit}");
-    let font = Font::LABEL;
-    let (bar, top, edge) = (240i64, font.height() + 20, 14i64);
-    let width = (font.length(&title) + 2 * edge).max(140);
-    let height = top + bar + edge;
-    let mut canvas = Canvas::new(width as usize, height as usize);
-    let ink = [38, 38, 42];
-    canvas.text(edge, 8, &title, font, Align::Start, ink);
-    let at = |level: f64| top + ((high - level) / (high - low) * (bar - 1) as f64).round() as i64;
-    for y in 0..bar {
-        let level = high - (high - low) * y as f64 / (bar - 1) as f64;
-        canvas.fill_rect(edge, top + y, 28, 1, ColourMap::Power.of(level, limits));
-    }
-    let ticks = Ticks::between(low, high, 6);
-    for (value, text) in ticks.values.iter().zip(&ticks.labels) {
-        canvas.fill_rect(edge + 28, at(*value), 6, 1, ink);
-        canvas.text(edge + 40, at(*value) - font.height() / 2, text, font, Align::Start, ink);
-    }
-    let mut bytes = Vec::new();
-    let pixels = canvas.bytes();
-    let line = |y: usize, out: &mut Vec<u8>| {
-        let row = &pixels[3 * y * width as usize..3 * (y + 1) * width as usize];
-        out.extend(row.chunks(3).flat_map(|c| [c[0], c[1], c[2], 255]));
-    };
-    write_png(&mut bytes, (width as usize, height as usize), &title, line)
-        .expect("an image of the stated size always encodes into memory");
-    bytes
+    let scene = colour_bar(&format!("{label} [{unit}]"), Shades::power(limits));
+    let drawn = PictureKind::Png.bytes(&scene, None);
+    drawn.expect("a small picture always encodes into memory").0
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Held-out readings beside what was predicted for them: density per survey, and calibration.
 
 use super::axis::Ticks;
-use super::canvas::{INK, QUIET, Rgb};
 use super::colour::CURVES;
+use super::colour::{INK, QUIET, Rgb};
 use super::scene::{Anchor, Bounds, Path, Pen, Pixels, Placement, Point, Scene, Text, Typeface};
 
 const MARGIN: f64 = 18.0;

@@ -4,7 +4,13 @@
 //! (Smith and van der Walt, 2015), `Cividis` through ten of cividis (Nunez, Anderton and Renslow,
 //! 2018); `Error` through the eleven of ColorBrewer's RdBu, reversed.
 
-use super::canvas::Rgb;
+pub type Rgb = [u8; 3];
+
+pub const WHITE: Rgb = [255; 3];
+/// Text, frames and ticks: softer than black on a projector.
+pub const INK: Rgb = [38, 38, 42];
+/// Text of second rank.
+pub const QUIET: Rgb = [96, 96, 104];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColourMap {

@@ -4,9 +4,9 @@ use ndarray::Array2;
 use portolan::coverage::{CERTAINTIES, Coverage, Covered};
 use portolan::{Crs, Grid, InputError, Site};
 
-use super::canvas::Rgb;
+use super::colour::Rgb;
 use super::scene::{Scene, Typeface};
-use super::sheet::{Axes, Key, MapPanel, Shades, Sheet};
+use super::sheet::{Key, MapPanel, Shades, Sheet};
 
 /// Cells along the longer side of what is kept for the picture.
 const FINEST: usize = 1000;
@@ -67,28 +67,13 @@ impl CoverageFigure {
         let levels =
             if found.spread { CERTAINTIES.map(|c| 100.0 * c).to_vec() } else { vec![50.0] };
         let colours = if found.spread { SHADES.to_vec() } else { vec![SHADES[0], SHADES[3]] };
-        let panel = MapPanel {
-            title: format!("above {}", about.level),
-            field,
-            shades: Shades::Stepped { levels, colours },
-            bar: None,
-            contours: Vec::new(),
-            sensors: Vec::new(),
-            emitters: Vec::new(),
-            caption: None,
-        };
+        let shades = Shades::Stepped { levels, colours };
+        let panel = MapPanel::new(format!("above {}", about.level), field, shades);
+        let heading = about.title.unwrap_or("Coverage");
         let sheet = Sheet {
-            heading: about.title.unwrap_or("Coverage").to_owned(),
-            note: about.note.clone(),
-            grid,
             crs: about.crs,
-            axes: Axes::Xy,
-            under: None,
-            opacity: 1.0,
-            panels: vec![panel],
-            columns: 1,
             keys: keys(&found.best, found.spread),
-            typeface,
+            ..Sheet::new(heading, about.note.clone(), grid, vec![panel], typeface)
         };
         Ok(sheet.draw())
     }

@@ -1,13 +1,13 @@
 //! A figure of a map taken apart: where each emitter is heard, and at which frequencies.
 
 use ndarray::{ArrayView1, Axis};
-use portolan::{Factors, Grid, Occupancy, RadioMap};
+use portolan::{Factors, Occupancy, RadioMap};
 
+use super::PictureError;
 use super::field::{decibels, robust_limits};
-use super::figure::Figure;
-use super::heat::HeatPanel;
-use super::lines::{Bar, Curve, LinePanel};
-use super::{Bitmap, PictureError};
+use super::maps::emitter;
+use super::scene::{Scene, Typeface};
+use super::sheet::{Chart, Curve, MapPanel, Occupied, Shades, Sheet};
 
 const MOST_EMITTERS: usize = 8;
 const MOST_COLUMNS: usize = 4;
@@ -20,7 +20,7 @@ const WIDEST_DB: f64 = 80.0;
 /// order. Here a PSD has peak 1 and the SLF carries the power in the strongest band; emitters are
 /// matched by likeness of their PSDs, and those without a counterpart come last. Places, their
 /// 90 % ellipses and exponents are shown where the map knows them; bars mark occupied bands.
-pub fn factors_figure(map: &RadioMap, truth: Option<&RadioMap>) -> Result<Bitmap, PictureError> {
+pub fn factors_figure(map: &RadioMap, truth: Option<&RadioMap>) -> Result<Scene, PictureError> {
     let grid = map.grid();
     let factors = map.factors().ok_or(PictureError::NoFactors("the map"))?;
     if let Some(truth) = truth {
@@ -44,42 +44,31 @@ pub fn factors_figure(map: &RadioMap, truth: Option<&RadioMap>) -> Result<Bitmap
     let true_side =
         truth.zip(true_factors).map(|(map, factors)| Side::new(map, factors, &true_order, "truth"));
     let shown = estimated.shown.max(true_side.as_ref().map_or(0, |s| s.shown));
-    let mut figure = Figure {
-        heading: heading(factors, true_factors),
-        note: "where each emitter is heard, as the power in its strongest band".to_owned(),
-        ..Figure::default()
-    };
-    let wide = grid.cols() > 3 * grid.rows();
+    let wide = grid.rows() > 3 * grid.cols();
     let columns = if wide { 1 } else { shown.div_ceil(shown.div_ceil(MOST_COLUMNS)) };
-    let reference = true_side.as_ref().unwrap_or(&estimated);
-    let limits = reference.limits();
-    let sides = 1 + usize::from(truth.is_some());
-    let per_row = if true_side.is_some() { columns } else { shown };
-    for start in (0..shown).step_by(per_row) {
-        let both = true_side.iter().chain([&estimated]);
-        let mut rows: Vec<_> = both.map(|s| s.panels(start, per_row, grid, limits)).collect();
-        // All share one scale: a short row needs no bar in the middle of the figure.
-        for panel in rows.iter_mut().filter(|r| r.len() < columns).flatten() {
-            panel.bar = None;
-        }
-        let even = rows.iter().all(|r| r.len() == rows[0].len());
-        let blocks = if even { vec![rows.concat()] } else { rows };
-        for block in blocks.into_iter().filter(|b| !b.is_empty()) {
-            let width = if even { columns.min(block.len() / sides) } else { block.len() };
-            figure.add_maps(block, width);
+    let shades = Shades::power(true_side.as_ref().unwrap_or(&estimated).limits());
+    let mut panels = Vec::new();
+    for start in (0..shown).step_by(columns) {
+        for side in true_side.iter().chain([&estimated]) {
+            panels.extend(side.panels(start, columns, &shades));
         }
     }
+    let note = "where each emitter is heard, as the power in its strongest band";
+    let (heading, typeface) = (heading(factors, true_factors), Typeface::new());
+    let sheet = Sheet::new(heading, note, grid, panels, &typeface);
+    let mut scene = Sheet { crs: map.crs(), columns: Some(columns), ..sheet }.draw();
     let mut curves = estimated.curves(freq_hz, false);
     curves.extend(true_side.iter().flat_map(|s| s.curves(freq_hz, true)));
-    figure.add_chart(LinePanel {
+    let chart = Chart {
         title: "power spectral densities\nbars: bands within 20 dB of the peak".to_owned(),
         x_name: frequency_axis(freq_hz).0.to_owned(),
         y_name: "PSD / peak".to_owned(),
         curves,
         bars: estimated.bars(freq_hz),
         y_limits: Some((0.0, 1.05)),
-    });
-    Ok(figure.draw())
+    };
+    chart.draw_below(&mut scene, &typeface);
+    Ok(scene)
 }
 
 /// The emitters of one set of factors in the order they are drawn.
@@ -112,34 +101,32 @@ impl<'a> Side<'a> {
         robust_limits(&fields.iter().collect::<Vec<_>>(), WIDEST_DB)
     }
 
-    fn panels(&self, start: usize, count: usize, grid: Grid, limits: (f64, f64)) -> Vec<HeatPanel> {
+    /// A row of emitters.
+    fn panels(&self, start: usize, count: usize, shades: &Shades) -> Vec<MapPanel> {
         let places = start..self.shown.min(start + count);
         let panel = |place: usize| {
             let number = place + 1;
-            let emitter = self.order[place];
-            let exponent = self.map.exponents().get(emitter).map(|e| match e.se.is_nan() {
+            let index = self.order[place];
+            let exponent = self.map.exponents().get(index).map(|e| match e.se.is_nan() {
                 true => format!("exponent {:.2}", e.value),
                 false => format!("exponent {:.2} ± {:.2}", e.value, e.se),
             });
             let said = [(!self.name.is_empty()).then(|| self.name.to_owned()), exponent];
             let said = said.into_iter().flatten().collect::<Vec<_>>().join(", ");
             let title = format!("emitter {number}\n{said}");
-            let mut panel = HeatPanel::on_grid(title.trim_end(), self.slf_db(place), grid);
-            let grid = self.map.grid();
-            let place = self.map.emitters().get(emitter).map(|at| grid.position(*at));
-            panel.emitters = place.into_iter().collect();
-            let cells = |se: &[f64; 2]| se.map(|s| s / grid.cell_m());
-            panel.emitter_se =
-                self.map.emitter_se_m().get(emitter).map(cells).into_iter().collect();
-            panel.limits = limits;
-            panel.bar = Some("power [dB]".to_owned());
-            panel
+            let known = index < self.map.emitters().len();
+            MapPanel {
+                bar: Some(format!("power [{}]", self.map.scale().decibels())),
+                emitters: known.then(|| emitter(self.map, index)).into_iter().collect(),
+                starts_row: place == start,
+                ..MapPanel::new(title.trim_end(), self.slf_db(place), shades.clone())
+            }
         };
         places.map(panel).collect()
     }
 
     /// Occupied bands, each as wide as the distance to the next.
-    fn bars(&self, freq_hz: Option<&[f64]>) -> Vec<Bar> {
+    fn bars(&self, freq_hz: Option<&[f64]>) -> Vec<Occupied> {
         let (_, unit) = frequency_axis(freq_hz);
         let bands = self.factors.psd.ncols();
         let x = |band: usize| freq_hz.map_or(band as f64, |f| f[band] / unit);
@@ -147,7 +134,7 @@ impl<'a> Side<'a> {
         let bar = |place: usize| {
             let ranges = Occupancy::of(self.factors.psd.row(self.order[place])).ranges;
             let ranges = ranges.iter().map(|&[a, b]| (x(a) - half, x(b) + half)).collect();
-            Bar { ranges, colour: place }
+            Occupied { ranges, colour: place }
         };
         (0..self.shown).map(bar).collect()
     }
@@ -219,7 +206,7 @@ fn match_emitters(truth: &Factors, factors: &Factors) -> (Vec<usize>, Vec<usize>
 mod tests {
     use super::*;
     use ndarray::{Array3, array};
-    use portolan::Scale;
+    use portolan::{Grid, Scale};
 
     #[test]
     fn estimated_emitters_follow_the_true_order() {

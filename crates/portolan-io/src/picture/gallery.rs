@@ -1,7 +1,12 @@
 //! Whole pictures: their pixels, their sizes, odd inputs, and a gallery to look at.
 
 use ndarray::{Array2, Array3};
-use portolan::{BandLabels, Cell, Exponent, Factors, Grid, RadioMap, Readings, Scale, Values};
+use portolan::advise::{Process, advise};
+use portolan::coverage::Coverage;
+use portolan::estimate::Residuals;
+use portolan::{
+    BandLabels, Cell, Exponent, Factors, Grid, Progress, RadioMap, Readings, Scale, Site, Values,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -90,13 +95,14 @@ fn plain(map: &RadioMap) -> MapFigure<'_> {
     MapFigure { map, truth, readings, band: 6, title, offset: 0.0, look }
 }
 
-/// Texts that are not wholly on the page.
+/// Texts that are not wholly on the page, or meet others.
 fn lost(scene: &Scene) -> Vec<String> {
     let texts = scene.texts();
-    let off = texts.iter().filter(|(_, b)| {
-        !(b.left >= 0.0 && b.top >= 0.0 && b.right <= scene.width && b.bottom <= scene.height)
+    let page = Bounds { left: 0.0, top: 0.0, right: scene.width, bottom: scene.height };
+    let off = texts.iter().enumerate().filter(|(place, (_, bounds))| {
+        !page.holds(bounds) || texts[..*place].iter().any(|(_, other)| other.meets(bounds))
     });
-    off.map(|(text, _)| (*text).to_owned()).collect()
+    off.map(|(_, (text, _))| (*text).to_owned()).collect()
 }
 
 fn size_of(png: &[u8]) -> (usize, usize) {
@@ -107,24 +113,16 @@ fn size_of(png: &[u8]) -> (usize, usize) {
     (info.width as usize, info.height as usize)
 }
 
-/// Figures on the canvas.
-fn canvas_figures(
-    truth: &RadioMap,
-    estimate: &RadioMap,
-    readings: &Readings,
-) -> Vec<(&'static str, Bitmap)> {
-    let names =
-        ["nearest\nSSIM 0.612", "kriging\nSSIM 0.871", "unn\nSSIM 0.903", "field\nSSIM 0.921"];
-    let estimates: Vec<_> = names.iter().map(|n| (n.to_string(), estimate)).collect();
-    vec![
-        ("methods", methods_figure(truth, readings, &estimates, 6, 0.0).unwrap()),
-        ("factors", factors_figure(&located(estimate), None).unwrap()),
-        ("factors_truth", factors_figure(estimate, Some(truth)).unwrap()),
-    ]
+/// By how much every sensor was missed when it was held out.
+fn residuals(readings: &Readings, missed: impl Fn(&Site) -> f64) -> Residuals {
+    let mut residuals = Residuals::default();
+    let sites = readings.sites().iter().enumerate();
+    residuals.entries.extend(sites.map(|(sensor, site)| (sensor, 0, missed(site))));
+    residuals
 }
 
-/// Figures of one map.
-fn map_figures(
+/// Every kind of figure of maps.
+fn figures(
     truth: &RadioMap,
     estimate: &RadioMap,
     readings: &Readings,
@@ -135,6 +133,13 @@ fn map_figures(
     let located = located(estimate);
     let draw = |figure: MapFigure<'_>| map_figure(&figure).unwrap();
     let all: Vec<usize> = (0..truth.bands()).collect();
+    let names =
+        ["nearest\nSSIM 0.612", "kriging\nSSIM 0.871", "unn\nSSIM 0.903", "field\nSSIM 0.921"];
+    let estimates: Vec<_> = names.iter().map(|n| (n.to_string(), estimate)).collect();
+    let missed = residuals(readings, |site| 0.02 * site.x_m - 4.0);
+    let process = Process { decorrelation_m: 50.0, noise_ratio: 0.1 };
+    let two = &readings.sites()[..2];
+    let advice = advise(two, &spread, &[], process, 1, &Progress::silent()).unwrap_or_default();
     vec![
         ("plain", draw(plain(estimate))),
         ("sensors", draw(MapFigure { readings: Some(readings), ..plain(estimate) })),
@@ -143,7 +148,29 @@ fn map_figures(
         ("truth_spread", draw(MapFigure { map: &spread, ..full })),
         ("located", draw(MapFigure { readings: Some(readings), ..plain(&located) })),
         ("spectrum", spectrum_figure(truth, &all, None, title, 0.0, look()).unwrap()),
+        ("methods", methods_figure(truth, readings, &estimates, 6, 0.0).unwrap()),
+        ("factors", factors_figure(&located, None).unwrap()),
+        ("factors_truth", factors_figure(estimate, Some(truth)).unwrap()),
+        (
+            "residuals",
+            residuals_figure(readings, &[("kriging", &missed), ("unn", &missed)]).unwrap(),
+        ),
+        ("advice", advice_figure(readings.sites(), &spread, &advice).unwrap()),
+        ("coverage", coverage(estimate)),
     ]
+}
+
+/// Where the strongest band is above the middle of its levels.
+fn coverage(map: &RadioMap) -> Scene {
+    let grid = map.grid();
+    let level = decibels(&map.band(6), 0.0);
+    let above = level.iter().copied().sum::<f64>() / level.len() as f64;
+    let level = level.insert_axis(ndarray::Axis(2));
+    let (mut figure, mut found) = (CoverageFigure::new(grid), Coverage::new(1, above));
+    figure.add_rows(0, &found.add(level.view(), None));
+    let about =
+        CoverageAbout { title: None, level: "the middle".into(), note: String::new(), crs: None };
+    figure.draw(&found, &about, &Typeface::new()).unwrap()
 }
 
 #[test]
@@ -151,49 +178,27 @@ fn map_figures(
 fn gallery() {
     let folder = std::env::temp_dir().join("portolan-gallery");
     std::fs::create_dir_all(&folder).unwrap();
-    let loss = |rate: f64| {
-        let points = (0..400).map(|i| (f64::from(i), 1.0 + 9.0 * (-rate * f64::from(i)).exp()));
-        points.collect::<Vec<_>>()
-    };
-    let curve = |(colour, name): (usize, &str)| {
-        let points = loss(0.01 * (colour + 1) as f64);
-        Curve { name: name.to_owned(), points, colour, dashed: false }
-    };
-    let mut figure = Figure { heading: "Loss while fitting".to_owned(), ..Figure::default() };
-    figure.add_chart(LinePanel {
-        title: String::new(),
-        x_name: "iteration".to_owned(),
-        y_name: "loss".to_owned(),
-        curves: ["unn", "dgm", "btd"].into_iter().enumerate().map(curve).collect(),
-        bars: Vec::new(),
-        y_limits: None,
-    });
-    std::fs::write(folder.join("loss.png"), figure.draw().png()).unwrap();
     let split = |factors| {
         RadioMap::factored(Grid::new(50, 50, 2.0).unwrap(), factors, Scale::Absolute).unwrap()
     };
     let many = split(factors(50, 50, 7, 64, 0.0));
-    let picture = factors_figure(&many, None).unwrap();
-    std::fs::write(folder.join("many.png"), picture.png()).unwrap();
+    let write = |name: &str, scene: &Scene| {
+        let bytes = PictureKind::Png.bytes(scene, None).unwrap().0;
+        std::fs::write(folder.join(format!("{name}.png")), bytes).unwrap();
+    };
+    write("many", &factors_figure(&many, None).unwrap());
     let fewer = split(factors(50, 50, 5, 64, 0.2));
-    let picture = factors_figure(&fewer, Some(&many)).unwrap();
-    std::fs::write(folder.join("fewer.png"), picture.png()).unwrap();
+    write("fewer", &factors_figure(&fewer, Some(&many)).unwrap());
     for (rows, cols) in [(64, 64), (34, 14), (14, 34), (8, 300), (300, 8), (1024, 1024), (1, 1)] {
         let (truth, estimate) = (map(rows, cols, 0.0), map(rows, cols, 0.35));
         let every = if rows == 1024 { 997 } else { 11 };
         if rows * cols < 4 {
-            let scene = map_figure(&plain(&truth)).unwrap();
-            std::fs::write(folder.join("one.png"), scene.png(800).unwrap()).unwrap();
+            write("one", &map_figure(&plain(&truth)).unwrap());
             continue;
         }
         let readings = readings(&truth, every);
-        for (name, picture) in canvas_figures(&truth, &estimate, &readings) {
-            let file = folder.join(format!("{name}_{rows}x{cols}.png"));
-            std::fs::write(file, picture.png()).unwrap();
-        }
-        for (name, scene) in map_figures(&truth, &estimate, &readings) {
-            let file = folder.join(format!("{name}_{rows}x{cols}.png"));
-            std::fs::write(file, scene.png((1.5 * scene.width) as u32).unwrap()).unwrap();
+        for (name, scene) in figures(&truth, &estimate, &readings) {
+            write(&format!("{name}_{rows}x{cols}"), &scene);
         }
         println!("{}", terminal(&decibels(&truth.band(6), 0.0), 60, false));
     }
@@ -204,25 +209,103 @@ fn figures_decode_to_their_size_lose_no_text_and_repeat_bit_for_bit() {
     for (rows, cols) in [(64, 64), (34, 14), (8, 300), (300, 8), (2, 1)] {
         let (truth, estimate) = (map(rows, cols, 0.0), map(rows, cols, 0.35));
         let readings = readings(&truth, 11);
-        let again = canvas_figures(&truth, &estimate, &readings);
-        for ((name, picture), (_, second)) in
-            canvas_figures(&truth, &estimate, &readings).into_iter().zip(again)
-        {
-            let png = picture.png();
-            assert_eq!(size_of(&png), (picture.width(), picture.height()), "{name}");
-            assert_eq!(picture.canvas().lost_ink(), 0, "{name} {rows}x{cols}");
-            assert_eq!(png, second.png(), "{name}");
-            assert!(picture.width() <= 2000 && picture.height() <= 3500, "{name} {rows}x{cols}");
-        }
-        let again = map_figures(&truth, &estimate, &readings);
+        let again = figures(&truth, &estimate, &readings);
         for ((name, scene), (_, second)) in
-            map_figures(&truth, &estimate, &readings).into_iter().zip(again)
+            figures(&truth, &estimate, &readings).into_iter().zip(again)
         {
             assert_eq!(lost(&scene), [""; 0], "{name} {rows}x{cols}");
             assert_eq!(size_of(&scene.png(640).unwrap()).0, 640, "{name}");
             assert!(scene == second, "{name}");
-            assert!(scene.width <= 1500.0 && scene.height <= 2600.0, "{name} {rows}x{cols}");
+            assert!(scene.width <= 1500.0 && scene.height <= 3500.0, "{name} {rows}x{cols}");
         }
+    }
+}
+
+/// Colours and where they are seen: quarters of maps and sensors.
+fn seen(items: &[Item], found: &mut Vec<(Point, Rgb)>) {
+    for item in items {
+        match item {
+            Item::Clip { items, .. } => seen(items, found),
+            Item::Image { pixels, place, .. } if pixels.width() > 1 => {
+                for (x, y) in [(1, 1), (1, 3), (3, 1), (3, 3)] {
+                    let [r, g, b, alpha] =
+                        pixels.at(pixels.width() * x / 4, pixels.height() * y / 4);
+                    let share = |n: u32| f64::from(n) / 4.0;
+                    let across = place.corner.0 + share(x) * place.along.0;
+                    let down = place.corner.1 + share(y) * place.down.1;
+                    found.extend((alpha == 255).then_some(((across, down), [r, g, b])));
+                }
+            }
+            Item::Fill { path, ink } => {
+                let Some(Bounds { left, top, right, bottom }) = Bounds::around(path.points())
+                else {
+                    continue;
+                };
+                if right - left < 12.0 {
+                    found.push((((left + right) / 2.0, (top + bottom) / 2.0), ink.rgb));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn east_is_right_and_north_is_up_in_every_kind_of_figure() {
+    // One corner is unlike all others: far along x and near along y, so on the lower right.
+    let (rows, cols) = (12, 8);
+    let corner = |row: usize, col: usize| row >= 6 && col < 4;
+    let grid = Grid::new(rows, cols, 10.0).unwrap();
+    let slf =
+        Array3::from_shape_fn((1, rows, cols), |(_, i, j)| if corner(i, j) { 1e-4 } else { 1e-9 });
+    let factors = Factors { slf, psd: Array2::ones((1, 16)) };
+    let spread =
+        Array3::from_shape_fn((rows, cols, 16), |(i, j, _)| if corner(i, j) { 9.0 } else { 1.0 });
+    let map = RadioMap::factored(grid, factors, Scale::Absolute).unwrap();
+    let map = map.with_spread_db(Some(spread)).unwrap();
+    let readings = readings(&map, 1);
+    let missed = residuals(&readings, |site| {
+        let cell = grid.cell_at(*site).unwrap();
+        if corner(cell.row, cell.col) { 5.0 } else { -5.0 }
+    });
+    let estimates = [("kriging".to_owned(), &map)];
+    let draw = |layer| {
+        let look = Look { layer, ..Look::default() };
+        let readings = Some(&readings);
+        map_figure(&MapFigure { readings, look: &look, ..plain(&map) }).unwrap()
+    };
+    let [loud, above] = [1.0, 1.0].map(|end| ColourMap::Power.at(end));
+    let wide = ColourMap::Spread.at(1.0);
+    let missed_by = ColourMap::Error.at(1.0);
+    for (name, colour, scene) in [
+        ("power", loud, draw(Layer::Power)),
+        ("spread", wide, draw(Layer::Spread)),
+        ("above", above, draw(Layer::Above(-80.0))),
+        ("spectrum", loud, spectrum_figure(&map, &[1, 2], None, None, 0.0, look()).unwrap()),
+        ("methods", loud, methods_figure(&map, &readings, &estimates, 6, 0.0).unwrap()),
+        ("factors", loud, factors_figure(&map, Some(&map)).unwrap()),
+        ("residuals", missed_by, residuals_figure(&readings, &[("unn", &missed)]).unwrap()),
+        ("advice", wide, advice_figure(readings.sites(), &map, &[]).unwrap()),
+        ("coverage", [8, 81, 156], coverage(&map)),
+    ] {
+        let mut places = Vec::new();
+        seen(&scene.items, &mut places);
+        places.retain(|(_, rgb)| *rgb == colour);
+        let mut count = 0;
+        // The frames of the maps: the legend and the colour bars are outside of them.
+        for item in &scene.items {
+            let Item::Clip { to, .. } = item else { continue };
+            let Bounds { left, top, right, bottom } = Bounds::around(to.points()).unwrap();
+            let within = |(x, y): &Point| (left..right).contains(x) && (top..bottom).contains(y);
+            for (x, y) in places.iter().map(|(at, _)| *at).filter(within) {
+                let lower_right = 2.0 * x > left + right && 2.0 * y > top + bottom;
+                assert!(lower_right, "{name}: {x}, {y}");
+                count += 1;
+            }
+        }
+        assert!(count > 0, "{name}");
+        let names: Vec<&str> = scene.texts().into_iter().map(|(text, _)| text).collect();
+        assert!(names.contains(&"x [m]") && names.contains(&"y [m]"), "{name}: {names:?}");
     }
 }
 
@@ -259,7 +342,7 @@ fn unknown_infinite_constant_and_silent_maps_are_drawn() {
             }
             let f = Factors { slf: Array3::from_elem((9, 7, 9), fill), psd: Array2::zeros((9, 3)) };
             let split = RadioMap::factored(grid, f, Scale::paper()).unwrap();
-            assert_eq!(factors_figure(&split, Some(&split)).unwrap().canvas().lost_ink(), 0);
+            assert_eq!(lost(&factors_figure(&split, Some(&split)).unwrap()), [""; 0]);
         }
     }
 }
@@ -299,7 +382,7 @@ proptest! {
         }).unwrap();
         prop_assert!(lost(&scene).is_empty(), "{:?}", lost(&scene));
         let estimates: Vec<_> = (0..every % 5).map(|_| (title.clone(), &spread)).collect();
-        let picture = methods_figure(&truth, &readings, &estimates, 3, 0.0).unwrap();
-        prop_assert_eq!(picture.canvas().lost_ink(), 0);
+        let scene = methods_figure(&truth, &readings, &estimates, 3, 0.0).unwrap();
+        prop_assert!(lost(&scene).is_empty(), "{:?}", lost(&scene));
     }
 }

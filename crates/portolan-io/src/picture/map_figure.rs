@@ -6,9 +6,8 @@ use portolan::{RadioMap, Readings, Site};
 use super::PictureError;
 use super::colour::ColourMap;
 use super::field::symmetric_limits;
-use super::figure::best_columns;
 use super::look::{Layer, Look, spread_limits};
-use super::maps::{check_band, check_grid, check_offset, describe, labels_of};
+use super::maps::{check_band, check_grid, check_offset, describe, emitter, labels_of};
 use super::scene::Scene;
 use super::sheet::{Axes, MapPanel, Shades, Sheet};
 
@@ -65,8 +64,8 @@ pub fn map_figure(request: &MapFigure<'_>) -> Result<Scene, PictureError> {
     let panel = |title: &str, field: Array2<f64>, of: &RadioMap| MapPanel {
         bar: Some(look.bar(of)),
         contours: look.contours.clone(),
-        emitters: emitters(of, band),
-        ..plain(title, field, shades.clone())
+        emitters: of.emitters_of(band).map(|r| emitter(of, r)).collect(),
+        ..MapPanel::new(title, field, shades.clone())
     };
     let mut panels = Vec::new();
     let mut error = None;
@@ -76,7 +75,7 @@ pub fn map_figure(request: &MapFigure<'_>) -> Result<Scene, PictureError> {
     }
     let name = if error.is_some() { "estimate".to_owned() } else { look.title(map) };
     let mut main = panel(&name, estimate, map);
-    main.sensors = request.readings.map(|r| sensors(r, &[band], map)).unwrap_or_default();
+    main.sensors = request.readings.map(|r| sensors(r, band, map)).unwrap_or_default();
     panels.push(main);
     panels.extend(error);
     if look.layer == Layer::Power {
@@ -126,9 +125,9 @@ pub fn spectrum_figure(
         .map(|(band, field)| MapPanel {
             bar: Some(look.bar(map)),
             contours: look.contours.clone(),
-            emitters: emitters(map, *band),
-            sensors: readings.map(|r| sensors(r, &[*band], map)).unwrap_or_default(),
-            ..plain(&band_title(map, *band), field, shades.clone())
+            emitters: map.emitters_of(*band).map(|r| emitter(map, r)).collect(),
+            sensors: readings.map(|r| sensors(r, *band, map)).unwrap_or_default(),
+            ..MapPanel::new(band_title(map, *band), field, shades.clone())
         })
         .collect();
     let grid = map.grid();
@@ -137,15 +136,18 @@ pub fn spectrum_figure(
     let note = format!("{some}{all} bands, {rows} × {cols} cells of {cell_m} m");
     let mut sheet = sheet(title, note, map, look, panels);
     if shown.len() <= 3 {
-        sheet.columns = shown.len();
+        sheet.columns = Some(shown.len());
     } else if shown.len() > 9 {
-        let (across, upward) = seen_shape(map, look.axes);
+        let (across, upward) = match look.axes {
+            Axes::Xy => (grid.rows(), grid.cols()),
+            Axes::Rows => (grid.cols(), grid.rows()),
+        };
         let wished = (1.7 * shown.len() as f64 * upward as f64 / across as f64).sqrt();
         let wished = (wished.round() as usize).clamp(1, 8);
         // A column more or less where that leaves fewer holes.
         let holes = |columns: usize| shown.len().next_multiple_of(columns) - shown.len();
         let near = [wished, wished + 1, (wished - 1).max(1)];
-        sheet.columns = near.into_iter().min_by_key(|columns| holes(*columns)).unwrap_or(wished);
+        sheet.columns = near.into_iter().min_by_key(|columns| holes(*columns));
     }
     Ok(sheet.draw())
 }
@@ -157,28 +159,13 @@ fn sheet<'a>(
     look: &'a Look,
     panels: Vec<MapPanel>,
 ) -> Sheet<'a> {
-    let (across, upward) = seen_shape(map, look.axes);
+    let heading = title.unwrap_or("Radio map");
     Sheet {
-        heading: title.unwrap_or("Radio map").to_owned(),
-        note,
-        grid: map.grid(),
         crs: map.crs(),
         axes: look.axes,
         under: look.under.as_ref(),
         opacity: look.opacity,
-        columns: best_columns(panels.len(), upward, across),
-        panels,
-        keys: Vec::new(),
-        typeface: &look.typeface,
-    }
-}
-
-/// Cells across and upward as the picture shows them.
-fn seen_shape(map: &RadioMap, axes: Axes) -> (usize, usize) {
-    let (rows, cols) = (map.grid().rows(), map.grid().cols());
-    match axes {
-        Axes::Xy => (rows, cols),
-        Axes::Rows => (cols, rows),
+        ..Sheet::new(heading, note, map.grid(), panels, &look.typeface)
     }
 }
 
@@ -191,31 +178,9 @@ fn band_title(map: &RadioMap, band: usize) -> String {
     }
 }
 
-fn plain(title: &str, field: Array2<f64>, shades: Shades) -> MapPanel {
-    MapPanel {
-        title: title.to_owned(),
-        field,
-        shades,
-        bar: None,
-        contours: Vec::new(),
-        sensors: Vec::new(),
-        emitters: Vec::new(),
-        caption: None,
-    }
-}
-
-/// The emitters of a band: those of other bands only are not shown. A place that is known has no
-/// ellipse.
-fn emitters(map: &RadioMap, band: usize) -> Vec<(Site, Option<[f64; 2]>)> {
-    let (sites, errors) = (map.emitters(), map.emitter_se_m());
-    map.emitters_of(band)
-        .map(|r| (sites[r], errors.get(r).copied().filter(|se| *se != [0.0; 2])))
-        .collect()
-}
-
 fn spread_panel(spread: Array2<f64>, colours: ColourMap) -> MapPanel {
     let shades = Shades::Even { colours, limits: spread_limits(&[&spread]) };
-    MapPanel { bar: Some("std. dev. [dB]".to_owned()), ..plain("spread", spread, shades) }
+    MapPanel { bar: Some("std. dev. [dB]".to_owned()), ..MapPanel::new("spread", spread, shades) }
 }
 
 fn error_panel(estimate: &Array2<f64>, truth: &Array2<f64>) -> MapPanel {
@@ -231,21 +196,19 @@ fn error_panel(estimate: &Array2<f64>, truth: &Array2<f64>) -> MapPanel {
     MapPanel {
         bar: Some("error [dB]".to_owned()),
         caption: Some(caption),
-        ..plain("estimate − truth", error, shades)
+        ..MapPanel::new("estimate − truth", error, shades)
     }
 }
 
-/// The sensors on the map that read one of some bands.
-fn sensors(readings: &Readings, bands: &[usize], map: &RadioMap) -> Vec<Site> {
+/// The sensors on the map that listened to a band.
+fn sensors(readings: &Readings, band: usize, map: &RadioMap) -> Vec<(Site, Option<f64>)> {
     let power = readings.power();
-    let silent = |n: usize, band: usize| {
-        readings.not_heard().is_some_and(|silent| silent.entries[[n, band]])
-    };
+    let silent = |n: usize| readings.not_heard().is_some_and(|silent| silent.entries[[n, band]]);
     let sites = readings.sites();
     (0..readings.sensors())
         .filter(|n| map.grid().cell_at(sites[*n]).is_some())
-        .filter(|n| bands.iter().any(|band| !power[[*n, *band]].is_nan() || silent(*n, *band)))
-        .map(|n| sites[n])
+        .filter(|n| !power[[*n, band]].is_nan() || silent(*n))
+        .map(|n| (sites[n], None))
         .collect()
 }
 

@@ -1,12 +1,11 @@
 //! Estimates side by side, and what figures of maps check first.
 
-use ndarray::Array2;
 use portolan::{BandLabels, Grid, RadioMap, Readings, Site};
 
+use super::PictureError;
 use super::field::{decibels, robust_limits};
-use super::figure::{Figure, best_columns};
-use super::heat::{HeatPanel, Sensor};
-use super::{Bitmap, PictureError};
+use super::scene::{Scene, Typeface};
+use super::sheet::{MapPanel, Shades, Sheet};
 
 /// Powers further below the strongest are drawn in the darkest colour.
 pub const WIDEST_DB: f64 = 100.0;
@@ -20,7 +19,7 @@ pub fn methods_figure(
     estimates: &[(String, &RadioMap)],
     band: usize,
     offset: f64,
-) -> Result<Bitmap, PictureError> {
+) -> Result<Scene, PictureError> {
     let grid = truth.grid();
     check_offset(offset)?;
     check_band("the truth", truth.bands(), band)?;
@@ -33,56 +32,33 @@ pub fn methods_figure(
         return Err(PictureError::TooMany { found: estimates.len(), most: MOST_ESTIMATES });
     }
     let field = decibels(&truth.band(band), offset);
-    let limits = robust_limits(&[&field], WIDEST_DB);
-    let mut first = power_panel("truth", field, grid, limits);
-    mark_emitters(&mut first, truth, band);
-    let mut panels = vec![first, sensor_panel(readings, band, offset, limits, grid)];
-    panels.extend(estimates.iter().map(|(name, map)| {
-        let mut panel = power_panel(name, decibels(&map.band(band), offset), grid, limits);
-        mark_emitters(&mut panel, map, band);
-        panel
-    }));
-    let mut figure = Figure {
-        heading: format!("Estimates from {} sensors", readings.sensors()),
-        note: describe(grid, band, labels_of(truth.labels(), readings.labels())),
-        ..Figure::default()
+    let shades = Shades::power(robust_limits(&[&field], WIDEST_DB));
+    let bar = Some(format!("power [{}]", truth.scale().decibels()));
+    let panel = |name: &str, map: &RadioMap| MapPanel {
+        bar: bar.clone(),
+        emitters: map.emitters_of(band).map(|r| emitter(map, r)).collect(),
+        ..MapPanel::new(name, decibels(&map.band(band), offset), shades.clone())
     };
-    let columns = best_columns(panels.len(), grid.rows(), grid.cols());
-    figure.add_maps(panels, columns);
-    Ok(figure.draw())
+    let sensors = heard(readings, band, offset);
+    let sensors = MapPanel::of_sensors("sensors", sensors, shades.clone());
+    let mut panels = vec![panel("truth", truth), MapPanel { bar: bar.clone(), ..sensors }];
+    panels.extend(estimates.iter().map(|(name, map)| panel(name, map)));
+    let heading = format!("Estimates from {} sensors", readings.sensors());
+    let note = describe(grid, band, labels_of(truth.labels(), readings.labels()));
+    Ok(Sheet::new(heading, note, grid, panels, &Typeface::new()).draw())
 }
 
-fn mark_emitters(panel: &mut HeatPanel, map: &RadioMap, band: usize) {
-    let grid = map.grid();
-    panel.emitters = map.emitters_of(band).map(|r| grid.position(map.emitters()[r])).collect();
-    let cells = |se: &[f64; 2]| se.map(|s| s / grid.cell_m());
-    let errors = map.emitter_se_m();
-    panel.emitter_se = map.emitters_of(band).filter_map(|r| errors.get(r).map(cells)).collect();
-    panel.bar = Some(format!("power [{}]", map.scale().decibels()));
-}
-
-fn power_panel(title: &str, field: Array2<f64>, grid: Grid, limits: (f64, f64)) -> HeatPanel {
-    let mut panel = HeatPanel::on_grid(title, field, grid);
-    panel.limits = limits;
-    panel
-}
-
-fn sensor_panel(
-    readings: &Readings,
-    band: usize,
-    offset: f64,
-    limits: (f64, f64),
-    grid: Grid,
-) -> HeatPanel {
+/// The sensors that read a band, and what they read in dB.
+pub fn heard(readings: &Readings, band: usize, offset: f64) -> Vec<(Site, Option<f64>)> {
     let power = readings.power();
     let heard = readings.sites().iter().zip(power.column(band)).filter(|(_, p)| !p.is_nan());
-    let at = |site: &Site| grid.position(*site);
-    let nothing = Array2::from_elem((grid.rows(), grid.cols()), f64::NAN);
-    let mut panel = power_panel("sensors", nothing, grid, limits);
-    panel.sensors = heard
-        .map(|(s, p)| Sensor { at: at(s), value: Some(10.0 * (p + offset).log10()) })
-        .collect();
-    panel
+    heard.map(|(site, p)| (*site, Some(10.0 * (p + offset).log10()))).collect()
+}
+
+/// Where an emitter is, and how surely; a place that is known has no ellipse.
+pub(super) fn emitter(map: &RadioMap, number: usize) -> (Site, Option<[f64; 2]>) {
+    let se = map.emitter_se_m().get(number).copied();
+    (map.emitters()[number], se.filter(|se| *se != [0.0; 2]))
 }
 
 /// Of two sets of labels, those that say something.

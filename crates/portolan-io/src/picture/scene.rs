@@ -16,7 +16,7 @@ pub use pixels::{Pixels, read_plan};
 pub use typeface::Typeface;
 
 use super::PictureError;
-use super::canvas::Rgb;
+use super::colour::Rgb;
 
 /// A colour and how much of it covers what lies below.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,6 +131,13 @@ impl Bounds {
             && other.left < self.right
             && self.top < other.bottom
             && other.top < self.bottom
+    }
+
+    pub fn holds(&self, other: &Bounds) -> bool {
+        self.left <= other.left
+            && self.right >= other.right
+            && self.top <= other.top
+            && self.bottom >= other.bottom
     }
 
     pub fn path(&self) -> Path {

@@ -1,6 +1,7 @@
 //! Maps side by side on one page, with axes in metres, colour bars and a legend.
 
 mod bar;
+mod chart;
 mod contour;
 mod legend;
 mod marks;
@@ -9,6 +10,8 @@ mod shades;
 mod underlay;
 mod view;
 
+pub(crate) use bar::colour_bar;
+pub use chart::{Chart, Curve, Occupied, charts_figure};
 pub use legend::Key;
 pub use panel::MapPanel;
 pub use shades::Shades;
@@ -17,7 +20,7 @@ pub use view::{Axes, View, covered};
 
 use portolan::{Crs, Grid};
 
-use super::canvas::{INK, QUIET};
+use super::colour::{INK, QUIET};
 use super::scene::{Anchor, Scene, Text, Typeface};
 use bar::{BAR_GAP, Bar};
 use view::{Ruler, union};
@@ -52,33 +55,44 @@ pub struct Sheet<'a> {
     pub under: Option<&'a Underlay>,
     pub opacity: f64,
     pub panels: Vec<MapPanel>,
-    pub columns: usize,
+    /// As many as suit the shape of the maps where it is not said.
+    pub columns: Option<usize>,
+    /// What crosses mark.
+    pub crosses: &'static str,
     /// Entries of the legend before those that the panels ask for.
     pub keys: Vec<Key>,
     pub typeface: &'a Typeface,
 }
 
-impl Sheet<'_> {
+impl<'a> Sheet<'a> {
+    /// Maps with x to the right and y up.
+    pub fn new(
+        heading: impl Into<String>,
+        note: impl Into<String>,
+        grid: Grid,
+        panels: Vec<MapPanel>,
+        typeface: &'a Typeface,
+    ) -> Self {
+        Self {
+            heading: heading.into(),
+            note: note.into(),
+            grid,
+            crs: None,
+            axes: Axes::Xy,
+            under: None,
+            opacity: 1.0,
+            panels,
+            columns: None,
+            crosses: "emitters",
+            keys: Vec::new(),
+            typeface,
+        }
+    }
+
     pub fn draw(&self) -> Scene {
         let layout = Layout::new(self);
-        let title = if self.note.is_empty() {
-            self.heading.clone()
-        } else {
-            format!("{}: {}", self.heading, self.note)
-        };
-        let mut scene = Scene::new(layout.width, layout.height, title);
-        let mut y = MARGIN;
-        let mut write = |scene: &mut Scene, lines: &[String], size: f64, bold: bool| {
-            for line in lines {
-                let at = (MARGIN, y + 0.6 * size);
-                let ink = if bold { INK } else { QUIET };
-                let text = Text { bold, ..Text::new(line, at, size, Anchor::Start, ink) };
-                scene.text(self.typeface, &text);
-                y += LEADING * size;
-            }
-        };
-        write(&mut scene, &layout.heading, HEADING, true);
-        write(&mut scene, &layout.note, LABEL, false);
+        let mut scene = layout.headed.clone();
+        (scene.width, scene.height) = (layout.width, layout.height);
         for (place, panel) in self.panels.iter().enumerate() {
             let around = layout.around(place);
             panel.draw(&mut scene, self, &around);
@@ -98,15 +112,18 @@ impl Sheet<'_> {
 
     fn keys(&self, view: &View) -> Vec<Key> {
         let mut keys = self.keys.clone();
-        let sensors = self.panels.iter().map(|p| p.sensors.len()).max().unwrap_or(0);
+        let seen = |p: &MapPanel| p.sensors.iter().filter(|(site, _)| view.holds(*site)).count();
+        let mut sensors = self.panels.iter().map(seen).filter(|count| *count > 0);
+        let first = sensors.next();
+        let same = first.filter(|count| sensors.all(|other| other == *count));
         let marked = |located: bool| {
             let mut all = self.panels.iter().flat_map(|p| &p.emitters);
             all.any(|(site, se)| view.holds(*site) && se.is_some() == located)
         };
         let unknown = self.panels.iter().any(|p| p.field.iter().any(|v| v.is_nan()));
         let wanted = [
-            (sensors > 0, Key::Sensors(sensors)),
-            (marked(false), Key::Emitters),
+            (first.is_some(), Key::Sensors(same)),
+            (marked(false), Key::Crosses(self.crosses)),
             (marked(true), Key::Located),
             (unknown, Key::Unknown),
         ];
@@ -122,6 +139,51 @@ impl Sheet<'_> {
         }
         keys
     }
+}
+
+/// A page of a width as yet without its margins, with a heading and a quieter line below it.
+pub(super) fn headed(heading: &str, note: &str, inner: f64, typeface: &Typeface) -> Scene {
+    let title = if note.is_empty() { heading.to_owned() } else { format!("{heading}: {note}") };
+    let mut scene = Scene::new(inner + 2.0 * MARGIN, 0.0, title);
+    let mut y = MARGIN;
+    for (text, size, bold) in [(heading, HEADING, true), (note, LABEL, false)] {
+        for line in typeface.wrap(text, size, bold, inner, 3) {
+            let at = (MARGIN, y + 0.6 * size);
+            let ink = if bold { INK } else { QUIET };
+            let text = Text { bold, ..Text::new(&line, at, size, Anchor::Start, ink) };
+            scene.text(typeface, &text);
+            y += LEADING * size;
+        }
+    }
+    scene.height = y + MARGIN;
+    scene
+}
+
+/// How many columns suit so many maps of a shape: a page about twice as wide as high, without holes
+/// if possible.
+fn best_columns(count: usize, (across, upward): (f64, f64)) -> usize {
+    // Labels surround every map, so a panel is never as slender as its map.
+    let long = across.max(upward);
+    let aspect = (across / long + 0.25) / (upward / long + 0.25);
+    let cost = |columns: usize| {
+        let lines = count.div_ceil(columns);
+        let shape = columns as f64 * aspect / lines as f64;
+        (shape / 1.95).ln().abs() + 0.3 * (lines * columns - count) as f64
+    };
+    (1..=count.clamp(1, 4)).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(1)
+}
+
+/// Row and column of every panel.
+fn cells(panels: &[MapPanel], columns: usize) -> Vec<(usize, usize)> {
+    let mut cells: Vec<(usize, usize)> = Vec::new();
+    for panel in panels {
+        cells.push(match cells.last() {
+            None => (0, 0),
+            Some((row, column)) if panel.starts_row || column + 1 == columns => (row + 1, 0),
+            Some((row, column)) => (*row, column + 1),
+        });
+    }
+    cells
 }
 
 /// A panel's place on the page.
@@ -144,8 +206,7 @@ struct Layout {
     view: View,
     room: (f64, f64),
     rulers: [Ruler; 2],
-    columns: usize,
-    count: usize,
+    cells: Vec<(usize, usize)>,
     /// Left edge of every column's box.
     lefts: Vec<f64>,
     /// Upper edge of every row's box.
@@ -153,8 +214,7 @@ struct Layout {
     titles: Vec<Vec<(String, bool)>>,
     bars: Vec<bool>,
     common: bool,
-    heading: Vec<String>,
-    note: Vec<String>,
+    headed: Scene,
     keys: Vec<Key>,
     below: f64,
     inner: f64,
@@ -166,7 +226,11 @@ impl Layout {
     fn new(sheet: &Sheet<'_>) -> Self {
         let typeface = sheet.typeface;
         let count = sheet.panels.len();
-        let columns = sheet.columns.clamp(1, count.max(1));
+        let region = covered(sheet.grid);
+        let region = sheet.under.map_or(region, |under| union(region, under.region()));
+        let shape = View::sized(region, sheet.axes, 1.0).size();
+        let columns = sheet.columns.unwrap_or_else(|| best_columns(count, shape));
+        let columns = columns.clamp(1, count.max(1));
         let target = match columns {
             1 => 460.0,
             2 => 390.0,
@@ -174,15 +238,15 @@ impl Layout {
             4 => 260.0,
             n => (1060.0 / n as f64).max(150.0),
         };
-        let region = covered(sheet.grid);
-        let region = sheet.under.map_or(region, |under| union(region, under.region()));
         let view = View::sized(region, sheet.axes, target);
         let (width, height) = view.size();
         let room = (width.max(SMALLEST.0), height.max(SMALLEST.1));
         let rulers = rulers(sheet, &view);
-        let alike = count > 1 && sheet.panels.windows(2).all(|pair| pair[0].same_bar(&pair[1]));
-        let common = alike && count > columns;
-        let bars = bars(&sheet.panels, columns, alike, common);
+        let cells = cells(&sheet.panels, columns);
+        let rows = cells.last().map_or(0, |(row, _)| row + 1);
+        let alike = sheet.panels.windows(2).all(|pair| pair[0].same_bar(&pair[1]));
+        let common = alike && rows > 1;
+        let bars = bars(&sheet.panels, &cells, common);
         let bar_room = |place: usize| match sheet.panels[place].bar(sheet.opacity) {
             Some(bar) if bars[place] => BAR_GAP + bar.room(typeface, room.1),
             _ => 6.0,
@@ -195,7 +259,8 @@ impl Layout {
         for column in 0..columns {
             x += if column == 0 { (labels - beside).max(6.0) } else { 6.0 };
             lefts.push(x);
-            let right = (column..count).step_by(columns).map(bar_room).fold(6.0, f64::max);
+            let below = (0..count).filter(|place| cells[*place].1 == column);
+            let right = below.map(bar_room).fold(6.0, f64::max);
             x += room.0 + (right - beside).max(6.0) + COLUMN_GAP;
         }
         let common_room = if common {
@@ -205,17 +270,14 @@ impl Layout {
             0.0
         };
         let inner = (x - COLUMN_GAP - MARGIN + common_room).max(NARROWEST);
-        let heading = typeface.wrap(&sheet.heading, HEADING, true, inner, 3);
-        let note = typeface.wrap(&sheet.note, LABEL, false, inner, 3);
+        let headed = headed(&sheet.heading, &sheet.note, inner, typeface);
         let titles: Vec<_> =
             sheet.panels.iter().map(|p| panel::title_lines(typeface, &p.title, room.0)).collect();
-        let mut y = MARGIN
-            + LEADING * (HEADING * heading.len() as f64 + LABEL * note.len() as f64)
-            + ROW_GAP / 2.0;
+        let mut y = headed.height - MARGIN + ROW_GAP / 2.0;
         let lift = lift(room.0, width);
         let mut tops = Vec::new();
-        for start in (0..count).step_by(columns) {
-            let row = start..(start + columns).min(count);
+        for row in 0..rows {
+            let row = (0..count).filter(|place| cells[*place].0 == row);
             let above =
                 |lines: &Vec<(String, bool)>| lift + LEADING * TITLE * lines.len() as f64 + GAP;
             let above = row.clone().map(|p| above(&titles[p])).fold(0.0, f64::max);
@@ -223,7 +285,7 @@ impl Layout {
             let spare = (room.1 - height) / 2.0;
             y += (above - spare).max(if tips { bar::TIP + 2.0 } else { 6.0 });
             tops.push(y);
-            let labelled = row.clone().any(|p| p + columns >= count);
+            let labelled = row.clone().any(|p| lowest(&cells, p));
             let below = if labelled { TICK + 2.0 * LEADING * LABEL + GAP } else { TICK };
             let caption = row.clone().any(|p| sheet.panels[p].caption.is_some());
             let below = below + if caption { LEADING * LABEL } else { 0.0 };
@@ -235,15 +297,13 @@ impl Layout {
             view,
             room,
             rulers,
-            columns,
-            count,
+            cells,
             lefts,
             tops,
             titles,
             bars,
             common,
-            heading,
-            note,
+            headed,
             keys,
             below: y,
             inner,
@@ -253,7 +313,7 @@ impl Layout {
     }
 
     fn around(&self, place: usize) -> Around {
-        let (row, column) = (place / self.columns, place % self.columns);
+        let (row, column) = self.cells[place];
         let (width, height) = self.view.size();
         let corner = (
             self.lefts[column] + (self.room.0 - width) / 2.0,
@@ -263,7 +323,7 @@ impl Layout {
             view: self.view.at(corner),
             corner,
             room: self.room,
-            x_labels: place + self.columns >= self.count,
+            x_labels: lowest(&self.cells, place),
             y_labels: column == 0,
             rulers: self.rulers.clone(),
             lift: lift(self.room.0, width),
@@ -275,7 +335,7 @@ impl Layout {
     fn common_bar(&self, sheet: &Sheet<'_>) -> Option<(Bar, (f64, f64), f64)> {
         let mut bar = sheet.panels.first().filter(|_| self.common)?.bar(sheet.opacity)?;
         for panel in &sheet.panels {
-            let (below, above) = panel.shades.clips(panel.field.iter());
+            let (below, above) = panel.shades.clips(panel.values());
             bar.tips = (bar.tips.0 || below, bar.tips.1 || above);
         }
         let (top, bottom) = (self.tops[0], self.tops[self.tops.len() - 1] + self.room.1);
@@ -290,18 +350,20 @@ fn lift(room: f64, width: f64) -> f64 {
     if room > width { bar::TIP } else { 0.0 }
 }
 
+/// Whether no panel stands below this one.
+fn lowest(cells: &[(usize, usize)], place: usize) -> bool {
+    let (row, column) = cells[place];
+    !cells.contains(&(row + 1, column))
+}
+
 /// Which panels show their colour bar: one of neighbours that share it.
-fn bars(panels: &[MapPanel], columns: usize, alike: bool, common: bool) -> Vec<bool> {
-    let count = panels.len();
-    let shares = |at: usize| at + 1 < count && panels[at].same_bar(&panels[at + 1]);
-    (0..count)
-        .map(|at| {
-            let column = at % columns;
-            let last = column + 1 == columns;
-            let shared = !last && (alike || (column..count).step_by(columns).all(shares));
-            !common && !shared
-        })
-        .collect()
+fn bars(panels: &[MapPanel], cells: &[(usize, usize)], common: bool) -> Vec<bool> {
+    let shares = |at: usize| {
+        let beside = cells.get(at + 1).is_some_and(|next| next.0 == cells[at].0);
+        beside && panels[at].same_bar(&panels[at + 1])
+    };
+    let column = |of: usize| (0..cells.len()).filter(move |at| cells[*at].1 == cells[of].1);
+    (0..cells.len()).map(|at| !common && !column(at).all(shares)).collect()
 }
 
 /// Rulers below and left of a plot.

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use ndarray::Array2;
 
-use super::canvas::Rgb;
 use super::colour::ColourMap;
+use super::colour::Rgb;
 use super::field::{resize, robust_limits};
 
 const SHADES: &[u8] = b".:-=+*#%@";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::path::{Path, Segment};
 use super::{Ink, Item, Pen, Pixels, Placement, Scene};
-use crate::picture::canvas::Rgb;
+use crate::picture::colour::Rgb;
 
 pub(super) fn write(scene: &Scene, width: f64) -> String {
     let height = scene.height * width / scene.width;

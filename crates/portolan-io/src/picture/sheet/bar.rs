@@ -4,7 +4,7 @@ use super::shades::Shades;
 use super::view::minus;
 use super::{GAP, LABEL, TICK};
 use crate::picture::axis::Ticks;
-use crate::picture::canvas::{INK, QUIET};
+use crate::picture::colour::{INK, QUIET};
 use crate::picture::field::widen;
 use crate::picture::scene::{Anchor, Ink, Path, Pen, Pixels, Placement, Scene, Text, Typeface};
 
@@ -12,6 +12,17 @@ pub const BAR_GAP: f64 = 10.0;
 const WIDTH: f64 = 13.0;
 /// Height of a tip.
 pub const TIP: f64 = 9.0;
+
+/// A colour bar alone on a page.
+pub(crate) fn colour_bar(name: &str, shades: Shades) -> Scene {
+    const HEIGHT: f64 = 150.0;
+    let typeface = Typeface::new();
+    let bar = Bar { name: name.to_owned(), shades, tips: (false, false), opacity: 1.0 };
+    let width = bar.room(&typeface, HEIGHT) + 2.0 * BAR_GAP;
+    let mut scene = Scene::new(width, HEIGHT + 2.0 * BAR_GAP, name);
+    bar.draw(&mut scene, &typeface, (BAR_GAP, BAR_GAP), HEIGHT);
+    scene
+}
 
 #[derive(Clone, Debug)]
 pub struct Bar {

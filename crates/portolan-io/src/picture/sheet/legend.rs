@@ -4,7 +4,7 @@
 use super::marks::{draw_emitter, draw_located, draw_sensor, draw_unknown};
 use super::view::said_length;
 use super::{LABEL, LEADING};
-use crate::picture::canvas::{INK, QUIET, Rgb};
+use crate::picture::colour::{INK, QUIET, Rgb, WHITE};
 use crate::picture::scene::{Anchor, Path, Pen, Scene, Text, Typeface};
 
 const APART: f64 = 18.0;
@@ -13,8 +13,10 @@ const LINE: f64 = 1.6 * LABEL;
 /// An entry of the legend.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Key {
-    Sensors(usize),
-    Emitters,
+    /// So many, or another number in every panel.
+    Sensors(Option<usize>),
+    /// Crosses, and what they mark.
+    Crosses(&'static str),
     /// Emitters with an ellipse about them.
     Located,
     Unknown,
@@ -34,9 +36,10 @@ pub enum Key {
 impl Key {
     fn text(&self) -> String {
         match self {
-            Key::Sensors(1) => "1 sensor".into(),
-            Key::Sensors(count) => format!("{count} sensors"),
-            Key::Emitters => "emitters".into(),
+            Key::Sensors(None) => "sensors".into(),
+            Key::Sensors(Some(1)) => "1 sensor".into(),
+            Key::Sensors(Some(count)) => format!("{count} sensors"),
+            Key::Crosses(what) => (*what).into(),
             Key::Located => "emitters, 90 % ellipse".into(),
             Key::Unknown => "unknown".into(),
             Key::Shade(_, text) => text.clone(),
@@ -56,8 +59,8 @@ impl Key {
         let centre = (x + 7.0, y);
         let area = Path::rect(x, y - 5.5, 14.0, 11.0);
         match self {
-            Key::Sensors(_) => draw_sensor(scene, centre, 3.0),
-            Key::Emitters => draw_emitter(scene, centre),
+            Key::Sensors(_) => draw_sensor(scene, centre, 3.0, WHITE),
+            Key::Crosses(_) => draw_emitter(scene, centre),
             Key::Located => draw_located(scene, centre, (6.5, 5.0)),
             Key::Unknown => {
                 draw_unknown(scene, area.clone());

@@ -1,14 +1,17 @@
 //! Marks that look the same on a map and in its legend.
 
-use crate::picture::canvas::{INK, WHITE};
-use crate::picture::marks::{EMITTER, UNKNOWN};
+use crate::picture::colour::{INK, Rgb, WHITE};
 use crate::picture::scene::{Ink, Path, Pen, Point, Scene};
 
+/// Where nothing is known, or nothing is drawn but marks.
+pub const UNKNOWN: Rgb = [228, 228, 230];
+const EMITTER: Rgb = [225, 20, 50];
+
 /// A dot with a dark edge, to be seen on every colour.
-pub fn draw_sensor(scene: &mut Scene, centre: Point, radius: f64) {
+pub fn draw_sensor(scene: &mut Scene, centre: Point, radius: f64, fill: Rgb) {
     let edge = (0.35 * radius).clamp(0.5, 0.9);
     scene.fill(Path::circle(centre, radius + edge / 2.0), INK);
-    scene.fill(Path::circle(centre, radius - edge / 2.0), WHITE);
+    scene.fill(Path::circle(centre, radius - edge / 2.0), fill);
 }
 
 /// A red cross with a white edge: red is in none of the maps of power.

@@ -5,11 +5,11 @@ use portolan::{Region, Site};
 
 use super::bar::Bar;
 use super::contour::contours;
-use super::marks::{draw_emitter, draw_located, draw_sensor, draw_unknown};
+use super::marks::{UNKNOWN, draw_emitter, draw_located, draw_sensor, draw_unknown};
 use super::shades::Shades;
 use super::view::{View, covered, minus};
 use super::{Around, GAP, LABEL, LEADING, Sheet, TICK, TITLE};
-use crate::picture::canvas::{INK, QUIET, WHITE};
+use crate::picture::colour::{INK, QUIET, WHITE};
 use crate::picture::field::{paper_size, resize};
 use crate::picture::scene::{
     Anchor, Bounds, Ink, Path, Pen, Pixels, Placement, Point, Scene, Text, Typeface,
@@ -26,34 +26,67 @@ const FINEST: usize = 600;
 pub struct MapPanel {
     /// First line bold, further lines plain.
     pub title: String,
-    /// Rows along x, columns along y; NaN where nothing is known.
+    /// Rows along x, columns along y; NaN where nothing is known. Empty: marks alone.
     pub field: Array2<f64>,
     pub shades: Shades,
     /// Name of the colour bar with its unit; no bar without a name.
     pub bar: Option<String>,
     /// Lines of equal value, with their labels.
     pub contours: Vec<f64>,
-    pub sensors: Vec<Site>,
+    /// Places, and values whose colours they take.
+    pub sensors: Vec<(Site, Option<f64>)>,
     /// Places, and standard errors along x and y where known.
     pub emitters: Vec<(Site, Option<[f64; 2]>)>,
     /// A line below the plot.
     pub caption: Option<String>,
+    /// Whether it is the first of a row, even where there is room in the one before.
+    pub starts_row: bool,
 }
 
 impl MapPanel {
+    /// A map without a colour bar or marks.
+    pub fn new(title: impl Into<String>, field: Array2<f64>, shades: Shades) -> Self {
+        Self {
+            title: title.into(),
+            field,
+            shades,
+            bar: None,
+            contours: Vec::new(),
+            sensors: Vec::new(),
+            emitters: Vec::new(),
+            caption: None,
+            starts_row: false,
+        }
+    }
+
+    /// Sensors without a map.
+    pub fn of_sensors(
+        title: impl Into<String>,
+        sensors: Vec<(Site, Option<f64>)>,
+        shades: Shades,
+    ) -> Self {
+        Self { sensors, ..Self::new(title, Array2::zeros((0, 0)), shades) }
+    }
+
     /// Whether another panel can use this one's colour bar.
     pub fn same_bar(&self, other: &MapPanel) -> bool {
         (&self.bar, &self.shades) == (&other.bar, &other.shades)
     }
 
+    /// All that is coloured.
+    pub(super) fn values(&self) -> impl Iterator<Item = &f64> + Clone {
+        self.field.iter().chain(self.sensors.iter().filter_map(|(_, value)| value.as_ref()))
+    }
+
     pub(super) fn bar(&self, opacity: f64) -> Option<Bar> {
-        let tips = self.shades.clips(self.field.iter());
+        let tips = self.shades.clips(self.values());
         self.bar.clone().map(|name| Bar { name, shades: self.shades.clone(), tips, opacity })
     }
 
     pub(super) fn draw(&self, scene: &mut Scene, sheet: &Sheet<'_>, around: &Around) {
         let view = around.view;
         let frame = view.bounds().path();
+        let mut labels = Vec::new();
         scene.clipped(frame.clone(), |scene| {
             if let Some(under) = sheet.under {
                 let corner = view.place(under.corner);
@@ -65,14 +98,14 @@ impl MapPanel {
                 scene.image(under.image.clone(), place, 1.0, true);
             }
             self.draw_cells(scene, sheet, &view);
-            let labels = self.draw_contours(scene, sheet, &view);
-            self.draw_marks(scene, &view);
-            for (label, at, angle) in &labels {
-                let text = Text::new(label, *at, LABEL, Anchor::Middle, INK);
-                scene.text(sheet.typeface, &text.turned(*angle).rimmed(2.0));
-            }
+            labels = self.draw_contours(scene, sheet, &view);
         });
         scene.stroke(frame, Pen::new(INK, 1.0));
+        self.draw_marks(scene, &view);
+        for (label, at, angle) in &labels {
+            let text = Text::new(label, *at, LABEL, Anchor::Middle, INK);
+            scene.text(sheet.typeface, &text.turned(*angle).rimmed(2.0));
+        }
         self.draw_rulers(scene, sheet.typeface, around);
         self.draw_words(scene, sheet.typeface, around);
     }
@@ -80,6 +113,9 @@ impl MapPanel {
     fn draw_cells(&self, scene: &mut Scene, sheet: &Sheet<'_>, view: &View) {
         let seen = sheet.axes.seen(&self.field);
         let area = cells_area(sheet, view);
+        if seen.is_empty() {
+            return scene.fill(area.path(), UNKNOWN);
+        }
         let (width, height) = (area.right - area.left, area.bottom - area.top);
         let (columns, lines) =
             paper_size(seen.nrows(), seen.ncols(), (2.0 * width.max(height)) as usize);
@@ -123,7 +159,8 @@ impl MapPanel {
             (area.bottom - area.top) / seen.nrows() as f64,
         );
         let mut labels: Vec<Bounds> = Vec::new();
-        let marks: Vec<Bounds> = self.sensors.iter().map(|s| square(view.place(*s), 4.0)).collect();
+        let marks: Vec<Bounds> =
+            self.sensors.iter().map(|(s, _)| square(view.place(*s), 4.0)).collect();
         for level in &self.contours {
             let label = minus(&level.to_string());
             let mut room = 3;
@@ -152,16 +189,20 @@ impl MapPanel {
     fn draw_marks(&self, scene: &mut Scene, view: &View) {
         let (width, height) = view.size();
         let apart = (width * height / self.sensors.len().max(1) as f64).sqrt();
-        let radius = (0.14 * apart).clamp(1.1, 3.0);
-        for sensor in self.sensors.iter().filter(|site| view.holds(**site)) {
-            draw_sensor(scene, view.place(*sensor), radius);
+        for (site, value) in self.sensors.iter().filter(|(site, _)| view.holds(*site)) {
+            // A mark that has a value must show its colour, one that has none must not hide any.
+            let (share, most) = if value.is_some() { (0.2, 4.5) } else { (0.14, 3.0) };
+            let fill = value.map_or(WHITE, |value| self.shades.of(value));
+            draw_sensor(scene, view.place(*site), (share * apart).clamp(1.1, most), fill);
         }
         for (site, se) in self.emitters.iter().filter(|(site, _)| view.holds(*site)) {
             let centre = view.place(*site);
             match se {
                 Some([x, y]) => {
                     let (rx, ry) = view.turn((NINETY * x, NINETY * y));
-                    draw_located(scene, centre, (rx.abs().max(0.5), ry.abs().max(0.5)));
+                    let radii = (rx.abs().max(0.5), ry.abs().max(0.5));
+                    let frame = view.bounds().path();
+                    scene.clipped(frame, |scene| draw_located(scene, centre, radii));
                 }
                 None => draw_emitter(scene, centre),
             }
@@ -212,13 +253,7 @@ impl MapPanel {
     fn draw_words(&self, scene: &mut Scene, typeface: &Typeface, around: &Around) {
         let Bounds { left, top, right, bottom } = around.view.bounds();
         let middle = (left + right) / 2.0;
-        let mut y = top - around.lift - GAP - LEADING * TITLE * (around.title.len() as f64 - 0.5);
-        for (line, bold) in &around.title {
-            let size = if *bold { TITLE } else { LABEL };
-            let text = Text::new(line, (middle, y), size, Anchor::Middle, INK);
-            scene.text(typeface, &Text { bold: *bold, ..text });
-            y += LEADING * TITLE;
-        }
+        draw_title(scene, typeface, &around.title, (middle, top - around.lift));
         if let Some(caption) = &self.caption {
             let below = if around.x_labels { 2.0 * LEADING * LABEL + GAP } else { 0.0 };
             let at = (middle, bottom + TICK + below + 0.5 * LEADING * LABEL);
@@ -228,8 +263,24 @@ impl MapPanel {
     }
 }
 
+/// Draws the lines of a title above a place.
+pub fn draw_title(
+    scene: &mut Scene,
+    typeface: &Typeface,
+    lines: &[(String, bool)],
+    (middle, bottom): Point,
+) {
+    let mut y = bottom - GAP - LEADING * TITLE * (lines.len() as f64 - 0.5);
+    for (line, bold) in lines {
+        let size = if *bold { TITLE } else { LABEL };
+        let text = Text::new(line, (middle, y), size, Anchor::Middle, INK);
+        scene.text(typeface, &Text { bold: *bold, ..text });
+        y += LEADING * TITLE;
+    }
+}
+
 /// The lines of a title and whether each is of its first paragraph, which is set in bold.
-pub(super) fn title_lines(typeface: &Typeface, title: &str, width: f64) -> Vec<(String, bool)> {
+pub fn title_lines(typeface: &Typeface, title: &str, width: f64) -> Vec<(String, bool)> {
     let paragraphs = title.lines().enumerate().flat_map(|(place, text)| {
         let bold = place == 0;
         let size = if bold { TITLE } else { LABEL };

@@ -1,7 +1,7 @@
 //! From values to colours: a continuous scale, or steps at chosen levels.
 
-use crate::picture::canvas::Rgb;
 use crate::picture::colour::ColourMap;
+use crate::picture::colour::Rgb;
 
 /// How values are coloured.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,11 @@ pub enum Shades {
 }
 
 impl Shades {
+    /// Powers between two limits.
+    pub fn power(limits: (f64, f64)) -> Self {
+        Shades::Even { colours: ColourMap::Power, limits }
+    }
+
     /// Steps of a colour map at levels in rising order.
     pub fn stepped(levels: &[f64], map: ColourMap) -> Self {
         let steps = levels.len().max(1) as f64;

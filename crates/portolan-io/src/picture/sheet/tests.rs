@@ -8,32 +8,13 @@ use crate::picture::colour::ColourMap;
 use crate::picture::{Item, Pixels};
 
 fn panel(field: Array2<f64>, limits: (f64, f64)) -> MapPanel {
-    MapPanel {
-        title: "power".into(),
-        field,
-        shades: Shades::Even { colours: ColourMap::Power, limits },
-        bar: Some("power [dBm]".into()),
-        contours: Vec::new(),
-        sensors: Vec::new(),
-        emitters: Vec::new(),
-        caption: None,
-    }
+    let bar = Some("power [dBm]".into());
+    MapPanel { bar, ..MapPanel::new("power", field, Shades::power(limits)) }
 }
 
 fn sheet(panels: Vec<MapPanel>, grid: Grid, typeface: &Typeface) -> Sheet<'_> {
-    Sheet {
-        heading: "Radio map".into(),
-        note: "a note".into(),
-        grid,
-        crs: None,
-        axes: Axes::Xy,
-        under: None,
-        opacity: 1.0,
-        columns: panels.len().min(4),
-        panels,
-        keys: Vec::new(),
-        typeface,
-    }
+    let columns = Some(panels.len().min(4));
+    Sheet { columns, ..Sheet::new("Radio map", "a note", grid, panels, typeface) }
 }
 
 /// A ramp that no turn or mirror leaves as it is.

@@ -7,10 +7,11 @@ mod memory;
 mod output;
 mod watch;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::{Error, ErrorKind};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use args::{Cli, Command};
 use failure::Failure;
@@ -22,8 +23,8 @@ static ALLOCATOR: memory::Allocator = memory::Allocator;
 fn main() -> ExitCode {
     let outcome = memory::check_room().and_then(|()| {
         watch::listen_for_interrupts();
-        match Cli::try_parse() {
-            Ok(cli) => run(cli.command),
+        match parse(std::env::args_os()) {
+            Ok((command, threads)) => run(command, threads),
             Err(error) => refuse(&error),
         }
     });
@@ -67,27 +68,22 @@ fn one_line(rendered: &str) -> String {
     format!("{}; try --help", told.strip_prefix("error: ").unwrap_or(&told))
 }
 
-/// The number of threads that was asked for.
-fn threads(command: &Command) -> Option<usize> {
-    match command {
-        Command::Demo(args) => args.threads,
-        Command::Estimate(args) => args.fit.run.threads,
-        Command::Fit(args) => args.fit.run.threads,
-        Command::Predict(args) => args.threads,
-        Command::Coverage(args) => args.threads,
-        Command::Explore(args) => args.threads,
-        Command::Validate(args) => args.run.threads,
-        Command::Study(args) => args.threads,
-        Command::Compare(args) => args.run.threads,
-        Command::Advise(args) => args.run.threads,
-        #[cfg(feature = "paper")]
-        Command::Reproduce(args) => args.threads,
-        _ => None,
-    }
+/// The command, and the number of threads that was asked for.
+fn parse(words: impl IntoIterator<Item = OsString>) -> Result<(Command, Option<usize>), Error> {
+    let matches = Cli::command().try_get_matches_from(words)?;
+    let threads = threads(&matches);
+    let format = |error: Error| error.format(&mut Cli::command());
+    Ok((Cli::from_arg_matches(&matches).map_err(format)?.command, threads))
 }
 
-fn run(command: Command) -> Result<(), Failure> {
-    watch::set_threads(threads(&command))?;
+/// `--threads` of whichever command has it.
+fn threads(matches: &ArgMatches) -> Option<usize> {
+    let (_, command) = matches.subcommand()?;
+    command.try_get_one("threads").ok().flatten().copied()
+}
+
+fn run(command: Command, threads: Option<usize>) -> Result<(), Failure> {
+    watch::set_threads(threads)?;
     match command {
         Command::Demo(args) => commands::demo::run(&args),
         Command::Simulate(args) => commands::simulate::run(&args),
@@ -118,15 +114,31 @@ fn run(command: Command) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::builder::ValueParser;
 
     #[test]
     fn a_command_line_that_is_not_understood_gets_one_line() {
         let words = ["portolan", "estimate", "r.npz", "-o", "m.npz", "--metod", "idw"];
-        let Err(error) = Cli::try_parse_from(words) else { panic!("--metod is no option") };
+        let Err(error) = parse(words.map(OsString::from)) else { panic!("--metod is no option") };
         let Err(Failure::Input(message)) = refuse(&error) else {
             panic!("expected an input error")
         };
         assert!(message.contains("'--metod'") && message.contains("'--method'"), "{message}");
         assert!(!message.contains('\n') && !message.contains("Usage"), "{message}");
+    }
+    #[test]
+    fn threads_are_those_of_any_command_that_takes_them() {
+        for line in ["demo --threads 3", "explore map.npz --threads 3", "study --threads 3"] {
+            let words = ["portolan"].into_iter().chain(line.split(' ')).map(OsString::from);
+            assert_eq!(parse(words).unwrap().1, Some(3), "{line}");
+        }
+        assert_eq!(parse(["portolan", "methods"].map(OsString::from)).unwrap().1, None);
+        // A number of another type would not be found.
+        let usual = ValueParser::from(clap::value_parser!(usize)).type_id();
+        let command = Cli::command();
+        let options = command.get_subcommands().flat_map(clap::Command::get_arguments);
+        let options: Vec<_> = options.filter(|option| option.get_id() == "threads").collect();
+        assert!(options.len() >= 10, "{}", options.len());
+        assert!(options.iter().all(|option| option.get_value_parser().type_id() == usual));
     }
 }

@@ -88,14 +88,10 @@ pub fn counted<T>(
     result
 }
 
-/// Sets the number of threads for everything that follows; where it was set before, that remains.
+/// Sets the number of threads for everything that follows. `main` calls it once, before the command.
 pub fn set_threads(threads: Option<usize>) -> Result<(), Failure> {
-    static SET: AtomicBool = AtomicBool::new(false);
     if let Some(threads) = threads.filter(|threads| !(1..=1024).contains(threads)) {
         return Err(Failure::input(format!("--threads {threads}: it takes 1 to 1024")));
-    }
-    if SET.swap(true, Ordering::SeqCst) {
-        return Ok(());
     }
     let asked = threads.unwrap_or_else(default_threads);
     let there = threads_to_be_had(asked.min(room_for_threads()));

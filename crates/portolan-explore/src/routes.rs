@@ -169,7 +169,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
 /// The body of a request, where it is small enough and comes soon enough.
 async fn body(request: Request, most: usize, within: Duration) -> Result<Bytes, Refusal> {
     let too_large = || {
-        let message = format!("the request is larger than {} bytes", most);
+        let message = format!("the request is larger than {most} bytes");
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
     };
     let length = request.headers().get(header::CONTENT_LENGTH);

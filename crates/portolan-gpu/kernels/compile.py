@@ -1,9 +1,11 @@
-"""CUDA C to PTX through NVRTC's C interface; called by `compile` beside this file."""
+"""CUDA C to PTX through NVRTC's C interface, kept as gzip; called by `compile` beside this file."""
 
 import ctypes
+import gzip
 import pathlib
 import re
 import sys
+import zlib
 
 from nvidia import cuda_nvrtc
 
@@ -53,16 +55,20 @@ def text_of(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> str:
     return text.value.decode()
 
 
-def same(place: pathlib.Path, ptx: str) -> bool:
+def compressed(text: str) -> bytes:
+    """As gzip without a name and a time, so that the same text gives the same bytes."""
+    deflate = zlib.compressobj(9, wbits=16 + zlib.MAX_WBITS)
+    return deflate.compress(text.encode()) + deflate.flush()
+
+
+def same(kept: str | None, ptx: str) -> bool:
     """NVRTC orders some instructions by addresses in its memory. Without address randomisation,
     which `compile` turns off, they are the same on one machine. Elsewhere the order may differ:
     then the source must be the same, and every kernel with its arguments."""
-    if not place.exists():
+    if kept is None:
         return False
-    kept = place.read_text()
     entries = [re.findall(r"\.entry (\w+)\(([^)]*)\)", text) for text in (kept, ptx)]
     return kept == ptx or (kept.split("\n", 1)[0] == ptx.split("\n", 1)[0] and entries[0] == entries[1])
-
 
 
 def main() -> None:
@@ -70,11 +76,15 @@ def main() -> None:
     if sys.argv[1:] and not checking:
         sys.exit("usage: compile [--check]")
     nvrtc = library()
-    for name, architecture in KERNELS.items():
-        ptx, place = ptx_of(nvrtc, name, architecture), HERE / f"{name}.ptx"
-        if not checking:
-            place.write_text(ptx)
-        elif not same(place, ptx):
+    # All kernels before any file is read: see `same`.
+    compiled = {name: ptx_of(nvrtc, name, architecture) for name, architecture in KERNELS.items()}
+    for name, ptx in compiled.items():
+        place = HERE / f"{name}.ptx.gz"
+        kept = gzip.decompress(place.read_bytes()).decode() if place.exists() else None
+        # Another version of zlib makes other bytes of the same text: the old ones then stay.
+        if not checking and kept != ptx:
+            place.write_bytes(compressed(ptx))
+        elif checking and not same(kept, ptx):
             sys.exit(f"{place.name} is not what {name}.cu gives: run {HERE.name}/compile")
 
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use libloading::Library;
 
 use crate::backend::{Backend, DeviceError, Launch};
+use crate::kernels::tests::are_compiled;
 
 type LaunchFn =
     unsafe extern "C" fn(*const c_char, *const c_int, c_int, c_int, usize, *const c_void) -> c_int;
@@ -113,6 +114,8 @@ impl Backend for Emulated {
     }
 
     unsafe fn launch(&self, launch: &Launch, args: &[u8]) -> Result<(), DeviceError> {
+        // What runs here must be there on a device too.
+        assert!(are_compiled(launch.kernel, launch.cluster > 0), "no PTX of {}", launch.kernel);
         let _running = RUNNING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let function =
             unsafe { self.library.get::<LaunchFn>(b"portolan_launch") }.expect("the entry");

@@ -25,6 +25,7 @@ mod driver;
 #[cfg(test)]
 mod emulated;
 mod engine;
+mod kernels;
 mod layered;
 mod lenient;
 mod resident;

@@ -11,7 +11,8 @@ use crate::unit_arrays::{
     crs, crs_array, grid, grid_arrays, labels, unit, unit_arrays, value_unit,
 };
 
-/// A factored map of up to this many entries is written dense as well, unless told otherwise.
+/// A factored map of up to this many entries is written dense as well, unless told otherwise: scripts
+/// that open the file look for `map`.
 const DENSE_LIMIT: usize = 1 << 24;
 
 /// True where the arrays can make a map.

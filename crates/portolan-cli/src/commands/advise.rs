@@ -17,11 +17,10 @@ use super::{MethodCall, check_apart, load_map, load_readings, options_for, timed
 use crate::args::{AdviseArgs, RunArgs};
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, say, table, warn};
-use crate::watch::{check_interrupt, set_threads, watched};
+use crate::watch::{check_interrupt, watched};
 use trial::{Step, trial};
 
 pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
-    set_threads(args.run.threads)?;
     check_request(args)?;
     let mut files: Vec<&Path> = vec![&args.readings];
     files.extend(args.truth.as_deref());

@@ -9,10 +9,8 @@ use super::{MethodCall, load_map, load_readings, options_for, timed_estimate};
 use crate::args::CompareArgs;
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, figure, say, table, warn};
-use crate::watch::set_threads;
 
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
-    set_threads(args.run.threads)?;
     check_offset(args.offset)?;
     let calls = args.methods.iter().map(|m| MethodCall::parse(m)).collect::<Result<Vec<_>, _>>()?;
     let options = options_for(&[&args.readings, &args.truth], &args.read.options())?;

@@ -14,14 +14,13 @@ use super::{MethodCall, strongest_band, timed_estimate};
 use crate::args::DemoArgs;
 use crate::failure::Failure;
 use crate::output::{emit, figure, say, table};
-use crate::watch::{check_interrupt, set_threads, watched};
+use crate::watch::{check_interrupt, watched};
 
 /// What the tour shows, plainest first; the last is drawn large.
 const TOUR: [&str; 7] = ["nearest", "idw", "linear", "thin_plate", "kriging", "unn", "field"];
 const FILES: [&str; 5] = ["truth.npz", "readings.npz", "map.npz", "methods.png", "map.png"];
 
 pub fn run(args: &DemoArgs) -> Result<(), Failure> {
-    set_threads(args.threads)?;
     let folder = folder(args)?;
     say("A city block of 64 x 64 m, 64 bands, 4 transmitters; 410 sensors (10 % of the cells).");
     let scenario = Scenario { seed: args.seed, ..Scenario::new(Grid::new(64, 64, 1.0)?) };

@@ -11,10 +11,9 @@ use super::{Seconds, check_target};
 use crate::args::EstimateArgs;
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, say, warn};
-use crate::watch::{check_interrupt, set_threads, watched};
+use crate::watch::{check_interrupt, watched};
 
 pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
-    set_threads(args.fit.run.threads)?;
     check_target(&args.output, args.force)?;
     let (readings, model, seconds) = fitted(&args.fit, &args.output, |method, readings| {
         let size = MapSize::of_method(method, readings.grid_or_default()?, readings);

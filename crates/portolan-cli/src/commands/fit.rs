@@ -17,10 +17,9 @@ use super::{
 use crate::args::{FitArgs, FitChoice};
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, figure, say, table, warn};
-use crate::watch::{check_interrupt, set_threads};
+use crate::watch::check_interrupt;
 
 pub fn run(args: &FitArgs) -> Result<(), Failure> {
-    set_threads(args.fit.run.threads)?;
     if args.output.extension().is_none_or(|e| !e.eq_ignore_ascii_case("npz")) {
         let name = args.output.display();
         return Err(Failure::input(format!("{name}: a model's name must end in .npz")));

@@ -12,10 +12,9 @@ use super::{check_apart, check_target, named_bands};
 use crate::args::PredictArgs;
 use crate::failure::Failure;
 use crate::output::{emit_json, say, warn};
-use crate::watch::{check_interrupt, set_threads, watched};
+use crate::watch::{check_interrupt, watched};
 
 pub fn run(args: &PredictArgs) -> Result<(), Failure> {
-    set_threads(args.threads)?;
     match &args.places {
         Some(places) => {
             if args.output.extension().is_none_or(|e| !e.eq_ignore_ascii_case("csv")) {

@@ -11,13 +11,12 @@ use portolan_paper::{
 use crate::args::ReproduceArgs;
 use crate::failure::Failure;
 use crate::output::{emit, say, warn};
-use crate::watch::{counted, set_threads};
+use crate::watch::counted;
 
 /// The word that runs nothing and only writes results again.
 const REPORT: &str = "report";
 
 pub fn run(args: &ReproduceArgs) -> Result<(), Failure> {
-    set_threads(args.threads)?;
     if args.trials == 0 || args.trials > 100_000 {
         let message = format!("--trials {}: it takes 1 to 100000", args.trials);
         return Err(Failure::input(message));

@@ -23,7 +23,7 @@ use super::score::check_offset;
 use crate::args::StudyArgs;
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, figure, table};
-use crate::watch::{check_interrupt, counted, set_threads};
+use crate::watch::{check_interrupt, counted};
 
 /// Methods that are compared unless others are named.
 const METHODS: &str = "thin_plate,kriging,field,oracle";
@@ -32,7 +32,6 @@ const METHODS: &str = "thin_plate,kriging,field,oracle";
 const MAPS: u64 = 16;
 
 pub fn run(args: &StudyArgs) -> Result<(), Failure> {
-    set_threads(args.threads)?;
     check_offset(args.offset)?;
     if args.maps == Some(0) {
         return Err(Failure::input("--maps 0: it takes 1 or more"));

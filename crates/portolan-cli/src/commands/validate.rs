@@ -13,7 +13,7 @@ use super::{MethodCall, check_apart, load_readings, load_transmitters};
 use crate::args::{SplitName, ValidateArgs};
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, figure, say, table};
-use crate::watch::{check_interrupt, set_threads, watched};
+use crate::watch::{check_interrupt, watched};
 
 /// What a method did.
 struct Row {
@@ -48,7 +48,6 @@ fn check_transmitters(args: &ValidateArgs, calls: &[MethodCall]) -> Result<(), F
 }
 
 pub fn run(args: &ValidateArgs) -> Result<(), Failure> {
-    set_threads(args.run.threads)?;
     let calls = args.methods.iter().map(|m| MethodCall::parse(m)).collect::<Result<Vec<_>, _>>()?;
     if let Some(plot) = &args.plot {
         kind_of(plot, args.force)?;

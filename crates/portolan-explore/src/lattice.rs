@@ -264,8 +264,7 @@ pub type Found = Vec<(Spot, Arc<Block>)>;
 mod tests {
     use super::*;
 
-    const AREA: Region =
-        Region { low: Site::new(-0.5, -0.5), high: Site::new(1023.5, 1023.5) };
+    const AREA: Region = Region { low: Site::new(-0.5, -0.5), high: Site::new(1023.5, 1023.5) };
 
     /// A plane: linear between places, so that drafts are exact.
     fn plane(spot: Spot, margin: f64) -> Arc<Block> {

@@ -14,7 +14,7 @@ mod space;
 mod transmitters;
 mod watched;
 
-use portolan::estimate::Registered;
+use portolan::estimate::Capability;
 use pyo3::prelude::*;
 
 #[pymodule]
@@ -46,11 +46,12 @@ mod _native {
 fn methods()
 -> Vec<(&'static str, &'static str, bool, bool, Vec<(&'static str, &'static str, &'static str)>)> {
     portolan::estimate::methods()
-        .iter()
+        .into_iter()
         .map(|method| {
             let options = method.options().map(|o| (o.name, o.default, o.takes)).collect();
-            let Registered { name, summary, gives_spread, takes_transmitters, .. } = *method;
-            (name, summary, gives_spread, takes_transmitters, options)
+            let can = |what| method.has(what);
+            let (spread, known) = (can(Capability::Spread), can(Capability::Transmitters));
+            (method.name, method.summary, spread, known, options)
         })
         .collect()
 }

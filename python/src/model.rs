@@ -8,7 +8,7 @@ use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayDyn, PyArrayMethods, PyReadonlyArray2,
 };
 use portolan::engine::Engine;
-use portolan::estimate::{Job, Method, Transmitter, method};
+use portolan::estimate::{Capability, Job, Method, Transmitter, check_used, method};
 use portolan::model::{Archive, Stored};
 use portolan::{
     Context, Emitters, EstimateError, Grid, InputError, Model, Progress, Readings, Site,
@@ -158,13 +158,13 @@ pub fn fit_many(
 /// The engine that fits of a method run on: "cpu" is the processor's own, "cuda" the first CUDA device
 /// or an error, "auto" that device where there is one for what it can do.
 fn engine(name: &str, device: &str) -> PyResult<Option<Arc<dyn Engine>>> {
-    let takes = method(name).map_err(errors::input)?.takes_engine;
+    let takes = method(name).map_err(errors::input)?.has(Capability::Device);
     match device {
         "cpu" => Ok(None),
         "auto" if !takes => Ok(None),
         "auto" => Ok(CudaEngine::new().ok().map(|e| Arc::new(Lenient::new(e)) as Arc<dyn Engine>)),
         "cuda" if !takes => {
-            Err(PyValueError::new_err(format!("device='cuda': {name} runs on the processor only")))
+            check_used(Capability::Device, [name]).map_err(errors::input).map(|()| None)
         }
         "cuda" => match CudaEngine::new() {
             Ok(engine) => Ok(Some(Arc::new(engine))),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use portolan::Site;
-use portolan::estimate::{Transmitter, method, methods};
+use portolan::estimate::{Capability, Transmitter, check_used};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -45,13 +45,8 @@ pub fn known(given: Vec<Known>) -> Vec<Transmitter> {
 
 /// Refuses transmitters for a method that makes no use of them.
 pub fn check_taken(name: &str, given: bool) -> PyResult<()> {
-    if !given || method(name).map_err(errors::input)?.takes_transmitters {
-        return Ok(());
+    match given {
+        true => check_used(Capability::Transmitters, [name]).map_err(errors::input),
+        false => Ok(()),
     }
-    let who: Vec<&str> =
-        methods().iter().filter(|m| m.takes_transmitters).map(|m| m.name).collect();
-    Err(PyValueError::new_err(format!(
-        "transmitters: method {name} makes no use of them; choose from {}",
-        who.join(", ")
-    )))
 }

@@ -213,7 +213,7 @@ MAST = {"x_m": [1.0], "y_m": [2.0]}
 @pytest.mark.parametrize(
     ("method", "given", "said"),
     [
-        ("kriging", MAST, "kriging makes no use of them; choose from field, auto"),
+        ("kriging", MAST, "transmitters: not used by kriging; choose from field, auto"),
         ("nearest", [[1.0, 2.0]], "choose from field, auto"),
         ("field", {**MAST, "band": ["WAP9"]}, "'WAP9' is no band of the readings .WAP1, WAP2, WAP3, WAP4"),
         ("field", {"x_m": [1.0, 2.0], "y_m": [2.0]}, "differ in length"),

@@ -103,7 +103,7 @@ def test_the_transmitter_is_found() -> None:
 
 def test_a_device_that_is_not_there_is_said() -> None:
     many = [portolan.Readings(*survey(seed=seed)) for seed in range(2)]
-    with pytest.raises(ValueError, match="kriging runs on the processor only"):
+    with pytest.raises(ValueError, match="device: not used by kriging"):
         portolan.fit_many(many, "kriging", device="cuda")
     with pytest.raises(ValueError, match="'cpu', 'cuda' or 'auto'"):
         portolan.fit_many(many, "kriging", device="gpu")

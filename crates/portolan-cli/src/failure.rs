@@ -54,7 +54,11 @@ impl Failure {
 
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Self {
-        Failure::Input(error.to_string())
+        Failure::Input(match error {
+            // What a method is told is named as its option is.
+            InputError::NotUsed { .. } => format!("--{error}"),
+            error => error.to_string(),
+        })
     }
 }
 

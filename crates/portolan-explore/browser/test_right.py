@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import shutil
 import subprocess
@@ -224,7 +225,9 @@ def test_a_link_makes_both_fits_again(page: Page, tmp_path: Path) -> None:
 
 
 def test_a_link_keeps_time_emitter_advice_and_errors(page: Page, tmp_path: Path) -> None:
-    lines = TABLE.splitlines()
+    # Around a transmitter at x 4, y 6.
+    rows = [(3 * (i % 6), 4 * (i // 6)) for i in range(36)]
+    lines = ["x_m,y_m,dbm_2412MHz", *(f"{x},{y},{-30 - 25 * math.log10(1 + math.hypot(x - 4, y - 6)):.2f}" for x, y in rows)]
     (tmp_path / "walk.csv").write_text("\n".join([lines[0] + ",time"] + [f"{line},2024-05-01T10:{i:02}:00Z" for i, line in enumerate(lines[1:])]))
     with serving("walk.csv", "--method", "field", folder=tmp_path) as server:
         ready(page, server.url)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use portolan::advise::{Process, advise};
-use portolan::estimate::{Split, build, folds, method, validate};
+use portolan::estimate::{Capability, Split, build, check_used, folds, method, validate};
 use portolan::{Context, Emitters, Progress, Readings};
 use serde_json::json;
 
@@ -20,7 +20,7 @@ const MOST_ENTRIES: usize = 1 << 23;
 pub fn check_fit(call: &FitCall) -> Result<(), Refusal> {
     let registered = method(&call.method)?;
     registered.build(call.settings.clone())?;
-    if registered.needs_truth {
+    if registered.has(Capability::Truth) {
         return Err(Refusal::input(format!(
             "method {} needs the true map: use `portolan compare`",
             call.method
@@ -28,11 +28,8 @@ pub fn check_fit(call: &FitCall) -> Result<(), Refusal> {
     }
     match call.emitters {
         Some(0) => Err(Refusal::input("emitters: expected 1 or more, or auto")),
-        Some(_) if !registered.takes_emitters => Err(Refusal::input(format!(
-            "method {} does not tell emitters apart: leave their number out",
-            call.method
-        ))),
-        _ => Ok(()),
+        Some(_) => Ok(check_used(Capability::Emitters, [registered.name])?),
+        None => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Portolan's engine for CUDA devices: decoder fits of many radio maps at once.
 //!
-//! [`CudaEngine`] is an [`Engine`](portolan::engine::Engine) for `Registered::build_on`. It needs a
+//! [`CudaEngine`] is an [`Engine`](portolan::engine::Engine) for `Entry::build_on`. It needs a
 //! driver of CUDA 12.0 or later and a device of compute capability 8.0 or later, no toolkit; both
 //! are looked for when it is made.
 //!

@@ -2,14 +2,14 @@
 //! command prints and the explorer's API answers.
 
 use portolan::advise::Advice;
-use portolan::estimate::{Registered, Residuals};
+use portolan::estimate::{Capability, Entry, Residuals};
 use portolan::{BandLabels, EmitterFinding, Grid, Model, Region, Site};
 use serde_json::{Map, Value, json};
 
 use crate::summary::{FileKind, FileSummary};
 
 /// A method of the register with its options.
-pub fn method_json(method: &Registered) -> Value {
+pub fn method_json(method: &Entry) -> Value {
     let options: Vec<Value> = method
         .options()
         .map(|o| json!({ "name": o.name, "default": o.default, "takes": o.takes }))
@@ -17,12 +17,14 @@ pub fn method_json(method: &Registered) -> Value {
     json!({
         "name": method.name,
         "summary": method.summary,
-        "gives_spread": method.gives_spread,
-        "needs_truth": method.needs_truth,
-        "takes_start": method.takes_start,
-        "takes_emitters": method.takes_emitters,
-        "takes_transmitters": method.takes_transmitters,
-        "on_grid": method.on_grid,
+        "gives_spread": method.has(Capability::Spread),
+        "needs_truth": method.has(Capability::Truth),
+        "takes_start": method.has(Capability::Start),
+        "takes_emitters": method.has(Capability::Emitters),
+        "takes_transmitters": method.has(Capability::Transmitters),
+        "takes_heights": method.has(Capability::Heights),
+        "takes_device": method.has(Capability::Device),
+        "on_grid": method.has(Capability::Grid),
         "options": options,
     })
 }

@@ -184,6 +184,16 @@ pub enum InputError {
         /// What may be given.
         expected: String,
     },
+    /// Something that a method is told and makes no use of.
+    #[error("{what}: not used by {methods}; choose from {able}")]
+    NotUsed {
+        /// What was given: the name of a capability.
+        what: &'static str,
+        /// The method or methods.
+        methods: String,
+        /// The methods that make use of it.
+        able: String,
+    },
     /// A method that does not exist.
     #[error("there is no method '{name}': choose one of {known}")]
     UnknownMethod {

@@ -5,7 +5,7 @@ mod trial;
 use std::path::Path;
 
 use portolan::advise::{Advice, Process, advise};
-use portolan::estimate::method;
+use portolan::estimate::{Capability, method};
 use portolan::{Context, Grid, Model, RadioMap, Readings};
 use portolan_io::picture::advice_figure;
 use portolan_io::told::{advice_csv, advice_json};
@@ -93,7 +93,7 @@ fn check_request(args: &AdviseArgs) -> Result<(), Failure> {
     }
     let method = method(&args.method)?;
     method.build(args.settings.clone())?;
-    if method.gives_spread { Ok(()) } else { Err(no_spread(&args.method)) }
+    if method.has(Capability::Spread) { Ok(()) } else { Err(no_spread(&args.method)) }
 }
 
 fn no_spread(method: &str) -> Failure {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portolan::engine::Engine;
-use portolan::estimate::{method, methods};
+use portolan::estimate::{Capability, check_used, method};
 
 use super::MethodCall;
 use crate::args::DeviceName;
@@ -15,18 +15,13 @@ pub fn give_engine(device: DeviceName, calls: &mut [MethodCall]) -> Result<(), F
     if device == DeviceName::Cpu {
         return Ok(());
     }
-    let takes = |call: &MethodCall| method(&call.name).is_ok_and(|method| method.takes_engine);
+    let takes = |call: &MethodCall| method(&call.name).is_ok_and(|m| m.has(Capability::Device));
     if !calls.iter().any(takes) {
         if device == DeviceName::Auto {
             return Ok(());
         }
-        let able: Vec<&str> = methods().iter().filter(|m| m.takes_engine).map(|m| m.name).collect();
-        let names: Vec<&str> = calls.iter().map(|call| &*call.name).collect();
-        return Err(Failure::input(format!(
-            "--device cuda: {} runs on the processor only; choose from {}",
-            names.join(", "),
-            able.join(", ")
-        )));
+        let names = calls.iter().map(|call| call.name.as_str());
+        return Ok(check_used(Capability::Device, names)?);
     }
     let engine = match (cuda(device == DeviceName::Auto), device) {
         (Ok(engine), _) => engine,

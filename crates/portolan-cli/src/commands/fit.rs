@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use portolan::estimate::{Registered, method, methods};
+use portolan::estimate::{Capability, Entry, check_used, method};
 use portolan::{Context, EmitterFinding, Emitters, Model, Readings};
 use portolan_io::drawn::Needs;
 use portolan_io::told::model_report;
@@ -47,7 +47,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
 pub fn fitted(
     choice: &FitChoice,
     output: &Path,
-    check: impl FnOnce(&Registered, &Readings) -> Result<(), Failure>,
+    check: impl FnOnce(&Entry, &Readings) -> Result<(), Failure>,
 ) -> Result<(Readings, Model, Seconds), Failure> {
     let mut call = check_request(choice)?;
     let mut files: Vec<&Path> = vec![&choice.readings];
@@ -88,33 +88,22 @@ fn check_request(choice: &FitChoice) -> Result<MethodCall, Failure> {
         engine: None,
     };
     call.build()?;
-    let others = |can: fn(&Registered) -> bool| -> String {
-        let names: Vec<&str> = methods().iter().filter(|m| can(m)).map(|m| m.name).collect();
-        names.join(", ")
-    };
-    let refused = |option: &str, what: &str, who: String| {
-        let name = method.name;
-        Err(Failure::input(format!("{option}: method {name} {what}; choose from {who}")))
-    };
-    match (method.needs_truth, &choice.truth) {
-        (true, None) => Err(Failure::input(format!(
+    let given = [
+        (Capability::Truth, choice.truth.is_some()),
+        (Capability::Start, choice.start.is_some()),
+        (Capability::Transmitters, choice.transmitters.is_some()),
+        (Capability::Emitters, choice.run.emitters != Emitters::Auto),
+    ];
+    for (capability, _) in given.into_iter().filter(|(_, given)| *given) {
+        check_used(capability, [method.name])?;
+    }
+    if method.has(Capability::Truth) && choice.truth.is_none() {
+        return Err(Failure::input(format!(
             "method {} needs the truth: give it with --truth, or use portolan compare",
             method.name
-        ))),
-        (false, Some(_)) => refused("--truth", "makes no use of it", others(|m| m.needs_truth)),
-        _ if choice.start.is_some() && !method.takes_start => {
-            refused("--start", "cannot start from a map", others(|m| m.takes_start))
-        }
-        _ if choice.transmitters.is_some() && !method.takes_transmitters => {
-            let who = others(|m| m.takes_transmitters);
-            refused("--transmitters", "makes no use of them", who)
-        }
-        _ if choice.run.emitters != Emitters::Auto && !method.takes_emitters => {
-            let who = others(|m| m.takes_emitters);
-            refused("--emitters", "does not tell emitters apart", who)
-        }
-        _ => Ok(call),
+        )));
     }
+    Ok(call)
 }
 
 /// One line about a fit.

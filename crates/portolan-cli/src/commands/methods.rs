@@ -1,6 +1,6 @@
 //! `portolan methods`: every method with its options.
 
-use portolan::estimate::{Registered, methods};
+use portolan::estimate::{Capability, Entry, methods};
 use portolan_io::told::method_json;
 use serde_json::Value;
 
@@ -10,21 +10,27 @@ use crate::output::{emit, emit_json};
 
 pub fn run(args: &MethodsArgs) -> Result<(), Failure> {
     if args.json {
-        return emit_json(&Value::Array(methods().iter().map(method_json).collect()));
+        return emit_json(&Value::Array(methods().into_iter().map(method_json).collect()));
     }
-    emit(&methods().iter().map(as_text).collect::<Vec<_>>().join("\n"))
+    emit(&methods().into_iter().map(as_text).collect::<Vec<_>>().join("\n"))
 }
 
-fn as_text(method: &Registered) -> String {
+fn as_text(method: &Entry) -> String {
     let remarks = [
-        (method.gives_spread, "spread"),
-        (method.takes_start, "--start"),
-        (method.takes_emitters, "--emitters"),
-        (method.takes_transmitters, "--transmitters"),
-        (method.on_grid, "on a grid"),
-        (method.needs_truth, "for experiments: needs --truth"),
+        (Capability::Spread, "spread"),
+        (Capability::Heights, "heights"),
+        (Capability::Start, "--start"),
+        (Capability::Emitters, "--emitters"),
+        (Capability::Transmitters, "--transmitters"),
+        (Capability::Device, "--device"),
+        (Capability::Grid, "on a grid"),
+        (Capability::Truth, "for experiments: needs --truth"),
     ];
-    let remarks: Vec<&str> = remarks.iter().filter(|r| r.0).map(|r| r.1).collect();
+    let remarks: Vec<&str> = remarks
+        .into_iter()
+        .filter(|(what, _)| method.has(*what))
+        .map(|(_, remark)| remark)
+        .collect();
     let remarks =
         if remarks.is_empty() { String::new() } else { format!(" [{}]", remarks.join(", ")) };
     let mut lines = vec![format!("{}: {}{remarks}", method.name, method.summary)];

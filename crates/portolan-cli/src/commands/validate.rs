@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use portolan::estimate::{Fold, Residuals, Split, folds, method, methods, repeated_rows};
+use portolan::estimate::{Capability, Fold, Residuals, Split, check_used, folds, repeated_rows};
 use portolan::{Context, Readings};
 use portolan_io::picture::residuals_figure;
 use portolan_io::told::{coverage_json, residuals_json};
@@ -27,33 +27,16 @@ struct Row {
     failed: Option<String>,
 }
 
-/// Known transmitters are for some of the methods at least; the others do not look at them.
-fn check_transmitters(args: &ValidateArgs, calls: &[MethodCall]) -> Result<(), Failure> {
-    let takes = |name: &str| method(name).map(|m| m.takes_transmitters);
-    if args.transmitters.is_none() {
-        return Ok(());
-    }
-    for call in calls {
-        if takes(&call.name)? {
-            return Ok(());
-        }
-    }
-    let given: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
-    let who = methods().iter().filter(|m| m.takes_transmitters).map(|m| m.name);
-    Err(Failure::input(format!(
-        "--transmitters: {} make no use of them; choose from {}",
-        given.join(", "),
-        who.collect::<Vec<_>>().join(", ")
-    )))
-}
-
 pub fn run(args: &ValidateArgs) -> Result<(), Failure> {
     let calls = args.methods.iter().map(|m| MethodCall::parse(m)).collect::<Result<Vec<_>, _>>()?;
     if let Some(plot) = &args.plot {
         kind_of(plot, args.force)?;
         check_apart(plot, &[&args.readings])?;
     }
-    check_transmitters(args, &calls)?;
+    if args.transmitters.is_some() {
+        // Some of the methods make use of them; the others do not look at them.
+        check_used(Capability::Transmitters, calls.iter().map(|call| call.name.as_str()))?;
+    }
     let readings = load_readings(&args.readings, &args.read.options())?;
     let split = match args.split {
         SplitName::Random => Split::Random,

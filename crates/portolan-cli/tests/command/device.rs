@@ -14,7 +14,7 @@ fn a_method_without_an_engine_is_refused_before_a_device_is_looked_for() {
     let said = desk.run("estimate readings.npz --method kriging --device cuda -o map.npz");
     assert_eq!(said.code, Some(2));
     assert!(
-        said.stderr.contains("kriging runs on the processor only; choose from unn"),
+        said.stderr.contains("--device: not used by kriging; choose from unn"),
         "{}",
         said.stderr
     );

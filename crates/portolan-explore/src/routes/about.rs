@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ndarray::Array2;
+use portolan::estimate::{self, Capability};
 use portolan::{Crs, Progress, Readings, Scale, Site};
 use portolan_io::gis::earth::Projection;
 use portolan_io::picture::ColourMap;
@@ -40,7 +41,7 @@ pub async fn state(shared: State) -> Answered {
 }
 
 pub async fn methods() -> Answered {
-    let usable = portolan::estimate::methods().iter().filter(|method| !method.needs_truth);
+    let usable = estimate::methods().into_iter().filter(|method| !method.has(Capability::Truth));
     Ok(json_answer(&Value::Array(usable.map(method_json).collect())))
 }
 

@@ -117,7 +117,7 @@ fn start_validation(shared: &Shared, asked: &Value) -> Result<(Arc<Job>, Vec<Str
         let (name, settings) = called(label)?;
         let registered = portolan::estimate::method(&name)?;
         registered.build(settings.clone())?;
-        if registered.needs_truth {
+        if registered.has(portolan::estimate::Capability::Truth) {
             return Err(Refusal::input(format!("method {name} needs the true map")));
         }
         methods.push((label.to_string(), name, settings));

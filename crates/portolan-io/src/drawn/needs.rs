@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use ndarray::ArrayView1;
-use portolan::estimate::Registered;
+use portolan::estimate::{Capability, Entry};
 use portolan::{Grid, Model, Readings, Values};
 
 use crate::error::{Problem, Result};
@@ -106,8 +106,8 @@ pub struct MapSize {
 
 impl MapSize {
     /// Before the fit: what a method's maps are like. `auto` may choose one without a spread.
-    pub fn of_method(method: &Registered, grid: Grid, readings: &Readings) -> Self {
-        let (spread, factored) = (method.gives_spread, method.takes_emitters);
+    pub fn of_method(method: &Entry, grid: Grid, readings: &Readings) -> Self {
+        let (spread, factored) = (method.has(Capability::Spread), method.has(Capability::Emitters));
         let (bands, sure) = (readings.bands(), method.name != "auto");
         Self { grid, bands, spread, factored, sure, fit: fit_bytes(readings) }
     }

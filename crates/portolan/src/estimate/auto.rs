@@ -19,7 +19,7 @@ use super::heights::in_space;
 use super::held_out::{Judge, Losses};
 use super::robust::{WILD, tamed};
 use super::stacking::{Weighed, weighed};
-use super::{Context, Emitters, Field, Kriging, Method, OptionSpec, Options};
+use super::{Capability, Context, Emitters, Entry, Field, Kriging, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Family;
 use crate::model::{Candidate, Model, Predictor};
@@ -71,6 +71,23 @@ pub struct Auto {
     /// Fit to parts of the sensors, so many times; by default every sensor is left out in turn.
     pub folds: Option<usize>,
 }
+
+/// This method in the register.
+pub(super) const ENTRY: Entry = Entry::new(
+    "auto",
+    "several methods, chosen or combined by how they predict sensors left out (the default)",
+    build,
+)
+.with_revision(8)
+.with_capabilities(&[
+    Capability::Spread,
+    Capability::Start,
+    Capability::Emitters,
+    Capability::Transmitters,
+    Capability::Heights,
+])
+.with_options(OPTIONS)
+.with_kinds(&[(super::combined::KIND, |saved| Ok(Box::new(Combined::load(saved)?)))]);
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
     Ok(Box::new(Auto { folds: options.count("folds", 2..=20)? }))

@@ -7,7 +7,7 @@ use ndarray::{Array2, Array3, Axis};
 use super::bands::Domain;
 use super::emitters::{number_of_emitters, unmix_readings};
 use super::thin_plate::ThinPlate;
-use super::{Context, Method, OptionSpec, Options};
+use super::{Capability, Context, Entry, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::grid::Grid;
 use crate::likelihood::Probit;
@@ -67,6 +67,16 @@ impl Default for Btd {
         Self { options: BtdOptions::default(), thin_plate: true }
     }
 }
+
+/// This method in the register.
+pub(super) const ENTRY: Entry =
+    Entry::new("btd", "block-term decomposition: emitters with SLFs of low rank", build)
+        .with_revision(2)
+        .with_capabilities(&[Capability::Emitters, Capability::Grid])
+        .with_options(OPTIONS)
+        .with_kinds(&[(KIND, |saved| {
+            saved.gridded(BlockTerms::load(saved.archive, saved.bands)?)
+        })]);
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
     let usual = Btd::default();

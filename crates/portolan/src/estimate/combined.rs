@@ -3,9 +3,10 @@
 
 use ndarray::Array2;
 
+use super::Saved;
 use crate::error::EstimateError;
 use crate::link::DB_PER_LN;
-use crate::model::{Archive, LeftOut, Prediction, Predictor, Room, damaged};
+use crate::model::{Archive, LeftOut, Prediction, Predictor, damaged};
 use crate::progress::Progress;
 use crate::site::Site;
 
@@ -21,7 +22,8 @@ impl Combined {
         Self { members }
     }
 
-    pub fn load(archive: &Archive, bands: usize, room: Room) -> Result<Self, EstimateError> {
+    pub fn load(saved: &Saved<'_>) -> Result<Self, EstimateError> {
+        let archive = saved.archive;
         let weights = archive.finite("weights")?;
         let kinds = archive.text("kinds")?;
         let sum: f64 = weights.iter().sum();
@@ -33,7 +35,7 @@ impl Combined {
         let members = members
             .map(|(i, (weight, kind))| {
                 let own = archive.inside(&format!("member_{i}_"));
-                Ok((*weight, super::load(kind, &own, bands, room)?))
+                Ok((*weight, saved.of(&own).load(kind)?))
             })
             .collect::<Result<_, EstimateError>>()?;
         Ok(Self { members })

@@ -7,15 +7,14 @@ use std::collections::BTreeSet;
 
 use ndarray::Array2;
 
+use super::Saved;
 use super::bands::{BandData, Domain};
 use super::kriging::MOST_GROUPS;
 use super::{Context, Kriging, Transmitter};
 use crate::error::EstimateError;
 use crate::gaussian_process::{Sample, clustered, misfit};
 use crate::grid::Grid;
-use crate::model::{
-    Archive, FactoredDrawing, LeftOut, Model, Prediction, Predictor, Room, damaged,
-};
+use crate::model::{Archive, FactoredDrawing, LeftOut, Model, Prediction, Predictor, damaged};
 use crate::progress::Progress;
 use crate::readings::Readings;
 use crate::site::Site;
@@ -119,12 +118,13 @@ pub(super) struct Lifted {
 }
 
 impl Lifted {
-    pub fn load(archive: &Archive, bands: usize, room: Room) -> Result<Self, EstimateError> {
+    pub fn load(saved: &Saved<'_>) -> Result<Self, EstimateError> {
+        let archive = saved.archive;
         let (factor, kind) = (archive.number("factor")?, archive.word("kind")?);
         if !(factor.is_finite() && factor > 0.0) || kind == KIND {
             return Err(damaged("factor", "is not one of heights").into());
         }
-        Ok(Self { factor, inner: super::load(kind, &archive.inside("inner_"), bands, room)? })
+        Ok(Self { factor, inner: saved.of(&archive.inside("inner_")).load(kind)? })
     }
 
     fn lift(&self, at: &[Site]) -> Vec<Site> {

@@ -4,7 +4,7 @@
 use super::bands::{DOMAIN_OPTIONS, Domain};
 use super::interpolated::Interpolated;
 use super::weighted_mean::{Near, WeightedMean};
-use super::{Context, Method, OptionSpec, Options};
+use super::{Capability, Context, Entry, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Neighbours;
 use crate::model::{Archive, Model};
@@ -63,6 +63,13 @@ pub(super) fn from_options(options: &Options) -> Result<Idw, InputError> {
         neighbours: options.count("neighbours", 1..=1_000_000)?.unwrap_or(usual.neighbours),
     })
 }
+
+/// This method in the register.
+pub(super) const ENTRY: Entry =
+    Entry::new("idw", "inverse distance weighting of the nearest sensors", build)
+        .with_capabilities(&[Capability::Heights])
+        .with_options(OPTIONS)
+        .with_kinds(&[(KIND, Interpolated::<Idw>::boxed)]);
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
     Ok(Box::new(from_options(options)?))

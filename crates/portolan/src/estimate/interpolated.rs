@@ -3,6 +3,7 @@
 use ndarray::Array2;
 use rayon::prelude::*;
 
+use super::Saved;
 use super::averaged::averaged;
 use super::bands::{BandData, Domain, Group};
 use crate::error::EstimateError;
@@ -108,8 +109,10 @@ impl<S: Surface> Interpolated<S> {
         Ok(model)
     }
 
-    pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
-        Self::new(S::load(archive)?, BandData::load(archive, bands)?)
+    /// Reads what [`Predictor::save`] wrote.
+    pub fn boxed(saved: &Saved<'_>) -> Result<Box<dyn Predictor>, EstimateError> {
+        let data = BandData::load(saved.archive, saved.bands)?;
+        Ok(Box::new(Self::new(S::load(saved.archive)?, data)?))
     }
 }
 

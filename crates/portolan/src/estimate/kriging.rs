@@ -9,7 +9,7 @@ use super::field::alone::silence;
 use super::heights::in_space;
 use super::interpolated::local_note;
 use super::thin_plate::MOST_TOGETHER;
-use super::{Context, Method, OptionSpec, Options};
+use super::{Capability, Context, Entry, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::{
     Family, Fixed, NOISE_PRIOR, NuggetRole, Prior, Sample, Trend, WeightedCovariance, fit,
@@ -104,6 +104,17 @@ pub(super) fn from_options(options: &Options) -> Result<Kriging, InputError> {
         },
     })
 }
+
+/// This method in the register.
+pub(super) const ENTRY: Entry = Entry::new(
+    "kriging",
+    "ordinary or universal kriging, hyperparameters fitted, with a spread",
+    build,
+)
+.with_revision(3)
+.with_capabilities(&[Capability::Spread, Capability::Heights])
+.with_options(OPTIONS)
+.with_kinds(&[(KIND, |saved| Ok(Box::new(KrigedBands::load(saved.archive, saved.bands)?)))]);
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
     Ok(Box::new(from_options(options)?))

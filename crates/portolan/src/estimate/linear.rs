@@ -5,7 +5,7 @@ use delaunator::{EMPTY, Point, triangulate};
 use super::bands::{DOMAIN_OPTIONS, Domain};
 use super::interpolated::Interpolated;
 use super::weighted_mean::{Near, WeightedMean};
-use super::{Context, Method, OptionSpec, Options};
+use super::{Context, Entry, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Neighbours;
 use crate::model::{Archive, Model};
@@ -38,6 +38,12 @@ pub struct Linear {
     /// The domain in which values are linear.
     pub domain: Domain,
 }
+
+/// This method in the register.
+pub(super) const ENTRY: Entry =
+    Entry::new("linear", "linear over Delaunay triangles, nearest outside the hull", build)
+        .with_options(OPTIONS)
+        .with_kinds(&[(KIND, Interpolated::<Linear>::boxed)]);
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
     Ok(Box::new(Linear { domain: Domain::from_options(options)? }))

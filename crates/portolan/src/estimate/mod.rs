@@ -35,7 +35,6 @@ mod idw;
 mod interpolated;
 mod kriging;
 mod linear;
-mod load;
 mod mixture;
 mod naive_unn;
 mod nearest;
@@ -60,12 +59,14 @@ pub use folds::{Split, folds};
 pub use idw::Idw;
 pub use kriging::Kriging;
 pub use linear::Linear;
-pub(crate) use load::load;
 pub use naive_unn::{NaiveSize, NaiveUnn};
 pub use nearest::Nearest;
 pub use options::{OptionSpec, Options};
 pub use oracle::Oracle;
-pub use register::{Registered, build, method, methods};
+pub use register::{
+    Build, Capability, Entry, Load, Saved, build, check_used, method, methods, methods_with,
+    register,
+};
 pub use space::{SpaceMethod, SpaceModel, SpaceReadings};
 pub use thin_plate::ThinPlate;
 pub use unn::{Lesson, StartFit, StartIterations, Unn, UnnStart};
@@ -119,14 +120,14 @@ pub struct Context<'a> {
     /// The grid of the methods that live on one; where absent, the readings' own or one around
     /// the sensors.
     pub grid: Option<Grid>,
-    /// The true map, for the methods that need it ([`Registered::needs_truth`]); no other looks at
+    /// The true map, for the methods that need it ([`Capability::Truth`]); no other looks at
     /// it.
     pub truth: Option<&'a RadioMap>,
     /// An earlier estimate of the same area to start from, factored, for the methods that can
-    /// ([`Registered::takes_start`]); no other looks at it.
+    /// ([`Capability::Start`]); no other looks at it.
     pub start: Option<&'a RadioMap>,
     /// Transmitters whose places are known, for the methods that can use them
-    /// ([`Registered::takes_transmitters`]); no other looks at them.
+    /// ([`Capability::Transmitters`]); no other looks at them.
     pub transmitters: &'a [Transmitter],
 }
 

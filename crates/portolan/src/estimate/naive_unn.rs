@@ -9,7 +9,7 @@ use super::bands::{Domain, OFFSET};
 use super::btd::gridded_model;
 use super::options::TOLERANCE;
 use super::unn::{DECODER_OPTIONS, load_shape, save_shape, shape_from_options};
-use super::{Context, Method, OptionSpec, Options};
+use super::{Capability, Context, Entry, Method, OptionSpec, Options};
 use crate::adam::Adam;
 use crate::decoder::{Decoder, Draw, Network, Output, Readout, Shape, Workspace, random_network};
 use crate::descent::{Descent, Ending, Schedule};
@@ -99,6 +99,16 @@ impl Default for NaiveUnn {
         }
     }
 }
+
+/// This method in the register.
+pub(super) const ENTRY: Entry = Entry::new(
+    "naive_unn",
+    "one untrained decoder that draws every band, without emitters (the paper's baseline)",
+    build,
+)
+.with_capabilities(&[Capability::Grid])
+.with_options(OPTIONS)
+.with_kinds(&[(KIND, |saved| saved.gridded(DecodedBands::load(saved.archive, saved.bands)?))]);
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
     let usual = NaiveUnn::default();

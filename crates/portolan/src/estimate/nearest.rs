@@ -3,7 +3,7 @@
 use super::bands::{DOMAIN_OPTIONS, Domain};
 use super::interpolated::Interpolated;
 use super::weighted_mean::{Near, WeightedMean};
-use super::{Context, Method, OptionSpec, Options};
+use super::{Capability, Context, Entry, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Neighbours;
 use crate::model::{Archive, Model};
@@ -33,6 +33,12 @@ pub struct Nearest {
     /// The domain that repeats are compared in; it does not change a reading.
     pub domain: Domain,
 }
+
+/// This method in the register.
+pub(super) const ENTRY: Entry = Entry::new("nearest", "the reading of the nearest sensor", build)
+    .with_capabilities(&[Capability::Heights])
+    .with_options(OPTIONS)
+    .with_kinds(&[(KIND, Interpolated::<Nearest>::boxed)]);
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
     Ok(Box::new(Nearest { domain: Domain::from_options(options)? }))

@@ -14,7 +14,7 @@ use super::field::draw::{EmitterField, EmitterKriging};
 use super::field::law::{Covariates, EmitterPlaces, EmitterPosterior, Law, Shadow};
 use super::field::scale;
 use super::field::shadow::{self, EmitterSample, FixedShadow};
-use super::{Context, Method, OptionSpec, Options};
+use super::{Capability, Context, Entry, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Correlation;
 use crate::link::DB_PER_LN;
@@ -40,6 +40,12 @@ pub struct Oracle {
     /// Decorrelation distance of the shadowing in metres; fitted to the true SLFs where absent.
     pub decorrelation_m: Option<f64>,
 }
+
+/// This method in the register.
+pub(super) const ENTRY: Entry =
+    Entry::new("oracle", "kriging told the law of every emitter: what could be had at best", build)
+        .with_capabilities(&[Capability::Spread, Capability::Truth])
+        .with_options(OPTIONS);
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
     let decorrelation_m = options.number("decorrelation", f64::MIN_POSITIVE..f64::INFINITY)?;

@@ -9,7 +9,7 @@ mod surveys;
 
 use ndarray::{Array2, Array3};
 
-use super::{Context, Emitters, build, methods};
+use super::{Capability, Context, Emitters, build, methods};
 use crate::error::{EstimateError, InputError};
 use crate::fixture::{Estimate, estimate};
 use crate::grid::{Cell, Grid};
@@ -49,8 +49,8 @@ fn on(grid: Grid, cells: &[Cell], power: Array2<f64>) -> Readings {
 fn names() -> impl Iterator<Item = &'static str> {
     let has_weights = cfg!(feature = "dgm-weights");
     methods()
-        .iter()
-        .filter(move |m| !m.needs_truth && (has_weights || m.name != "dgm"))
+        .into_iter()
+        .filter(move |m| !m.has(Capability::Truth) && (has_weights || m.name != "dgm"))
         .map(|m| m.name)
 }
 

@@ -6,7 +6,7 @@ use ndarray::Array2;
 
 use super::bands::{DOMAIN_OPTIONS, Domain, Group};
 use super::interpolated::{self, Cut, Interpolated, Surface, cut_by_neighbours, local_note};
-use super::{Context, Method, OptionSpec, Options};
+use super::{Context, Entry, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Neighbours;
 use crate::linalg::{product, solve_general};
@@ -67,6 +67,12 @@ pub(super) fn from_options(options: &Options) -> Result<ThinPlate, InputError> {
         neighbours: options.count("neighbours", 3..=MOST_TOGETHER)?,
     })
 }
+
+/// This method in the register.
+pub(super) const ENTRY: Entry =
+    Entry::new("thin_plate", "thin-plate spline through the readings", build)
+        .with_options(OPTIONS)
+        .with_kinds(&[(KIND, Interpolated::<ThinPlate>::boxed)]);
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
     Ok(Box::new(from_options(options)?))

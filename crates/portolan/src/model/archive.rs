@@ -55,7 +55,8 @@ impl Archive {
         Archive::new(own)
     }
 
-    pub(crate) fn put_text(&mut self, name: &str, texts: impl IntoIterator<Item = String>) {
+    /// Adds texts.
+    pub fn put_text(&mut self, name: &str, texts: impl IntoIterator<Item = String>) {
         self.put(name, Stored::Text(texts.into_iter().collect()));
     }
 
@@ -70,15 +71,18 @@ impl Archive {
         self.put_text(name, known.map(|(word, _)| word.to_string()));
     }
 
-    pub(crate) fn put_number(&mut self, name: &str, value: f64) {
+    /// Adds a number.
+    pub fn put_number(&mut self, name: &str, value: f64) {
         self.put_vector(name, &[value]);
     }
 
-    pub(crate) fn put_vector(&mut self, name: &str, values: &[f64]) {
+    /// Adds numbers.
+    pub fn put_vector(&mut self, name: &str, values: &[f64]) {
         self.put(name, Stored::Real(Array1::from(values.to_vec()).into_dyn()));
     }
 
-    pub(crate) fn put_matrix(&mut self, name: &str, values: &Array2<f64>) {
+    /// Adds a matrix of numbers.
+    pub fn put_matrix(&mut self, name: &str, values: &Array2<f64>) {
         self.put(name, Stored::Real(values.to_owned().into_dyn()));
     }
 
@@ -86,12 +90,14 @@ impl Archive {
         self.put(name, Stored::Single(Array1::from(values.to_vec()).into_dyn()));
     }
 
-    pub(crate) fn put_whole(&mut self, name: &str, values: impl IntoIterator<Item = usize>) {
+    /// Adds whole numbers.
+    pub fn put_whole(&mut self, name: &str, values: impl IntoIterator<Item = usize>) {
         let values: Array1<i64> = values.into_iter().map(|v| v as i64).collect();
         self.put(name, Stored::Whole(values.into_dyn()));
     }
 
-    pub(crate) fn has(&self, name: &str) -> bool {
+    /// Whether there is an array of that name.
+    pub fn has(&self, name: &str) -> bool {
         self.entries.contains_key(name)
     }
 
@@ -99,7 +105,8 @@ impl Archive {
         self.entries.get(name).ok_or_else(|| damaged(name, "is missing"))
     }
 
-    pub(crate) fn text(&self, name: &str) -> Result<&[String], InputError> {
+    /// Texts.
+    pub fn text(&self, name: &str) -> Result<&[String], InputError> {
         match self.find(name)? {
             Stored::Text(texts) => Ok(texts),
             _ => Err(damaged(name, "is not text")),
@@ -124,7 +131,8 @@ impl Archive {
         found.map(|(_, value)| *value).ok_or_else(|| damaged(name, "is none of its choices"))
     }
 
-    pub(crate) fn vector(&self, name: &str) -> Result<Vec<f64>, InputError> {
+    /// Numbers.
+    pub fn vector(&self, name: &str) -> Result<Vec<f64>, InputError> {
         match self.find(name)? {
             Stored::Real(values) => Ok(values.iter().copied().collect()),
             Stored::Single(values) => Ok(values.iter().map(|v| f64::from(*v)).collect()),
@@ -132,7 +140,8 @@ impl Archive {
         }
     }
 
-    pub(crate) fn finite(&self, name: &str) -> Result<Vec<f64>, InputError> {
+    /// Numbers, none of them NaN or infinite.
+    pub fn finite(&self, name: &str) -> Result<Vec<f64>, InputError> {
         let values = self.vector(name)?;
         match values.iter().all(|v| v.is_finite()) {
             true => Ok(values),
@@ -156,14 +165,16 @@ impl Archive {
         self.put_vector(name, &pair.map(|(a, b)| vec![a, b]).unwrap_or_default());
     }
 
-    pub(crate) fn number(&self, name: &str) -> Result<f64, InputError> {
+    /// One number.
+    pub fn number(&self, name: &str) -> Result<f64, InputError> {
         match self.vector(name)?[..] {
             [value] => Ok(value),
             _ => Err(damaged(name, "is not one number")),
         }
     }
 
-    pub(crate) fn matrix(&self, name: &str) -> Result<Array2<f64>, InputError> {
+    /// A matrix of numbers.
+    pub fn matrix(&self, name: &str) -> Result<Array2<f64>, InputError> {
         match self.find(name)? {
             Stored::Real(values) => values
                 .view()
@@ -185,7 +196,8 @@ impl Archive {
         }
     }
 
-    pub(crate) fn whole(&self, name: &str) -> Result<Vec<usize>, InputError> {
+    /// Whole numbers of 0 or more.
+    pub fn whole(&self, name: &str) -> Result<Vec<usize>, InputError> {
         let wrong = || damaged(name, "is not made of whole numbers of 0 or more");
         match self.find(name)? {
             Stored::Whole(values) => {
@@ -195,7 +207,8 @@ impl Archive {
         }
     }
 
-    pub(crate) fn count(&self, name: &str) -> Result<usize, InputError> {
+    /// One whole number of 0 or more.
+    pub fn count(&self, name: &str) -> Result<usize, InputError> {
         match self.whole(name)?[..] {
             [value] => Ok(value),
             _ => Err(damaged(name, "is not one number")),

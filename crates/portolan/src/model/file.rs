@@ -3,6 +3,7 @@
 use super::{Archive, Candidate, Model, ModelEmitter, Report, Room, damaged};
 use crate::devices::Devices;
 use crate::error::{EstimateError, InputError};
+use crate::estimate::Saved;
 use crate::findings::Exponent;
 use crate::grid::Grid;
 use crate::labels::BandLabels;
@@ -20,7 +21,8 @@ impl Archive {
         self.has(MARK)
     }
 
-    pub(crate) fn put_sites(&mut self, name: &str, sites: &[Site]) {
+    /// Adds places: a row of x, y and, where they are not all 0, z for each.
+    pub fn put_sites(&mut self, name: &str, sites: &[Site]) {
         let columns = if sites.iter().all(|site| site.z_m == 0.0) { 2 } else { 3 };
         let matrix = ndarray::Array2::from_shape_fn((sites.len(), columns), |(i, axis)| {
             sites[i].coordinate(axis)
@@ -28,7 +30,8 @@ impl Archive {
         self.put_matrix(name, &matrix);
     }
 
-    pub(crate) fn sites(&self, name: &str) -> Result<Vec<Site>, InputError> {
+    /// Places, as [`Archive::put_sites`] wrote them.
+    pub fn sites(&self, name: &str) -> Result<Vec<Site>, InputError> {
         let matrix = self.matrix(name)?;
         if ![2, 3].contains(&matrix.ncols()) || matrix.iter().any(|v| !v.is_finite()) {
             return Err(damaged(name, "is not made of places"));
@@ -160,7 +163,7 @@ impl Model {
             emitters: load_emitters(archive, bands)?,
             stated_db,
             devices: archive.has("devices").then(|| load_devices(archive)).transpose()?,
-            predictor: crate::estimate::load(kind, &own, bands, Room { grid, free_bytes })?,
+            predictor: Saved::new(&own, bands, Room { grid, free_bytes }).load(kind)?,
         })
     }
 }

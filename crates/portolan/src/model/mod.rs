@@ -21,6 +21,7 @@ use ndarray::{Array2, Array3};
 use crate::crs::Crs;
 use crate::devices::Devices;
 use crate::error::{EstimateError, InputError};
+use crate::estimate::{Capability, methods_with};
 use crate::grid::Grid;
 use crate::labels::BandLabels;
 use crate::map::{Factors, RadioMap};
@@ -29,12 +30,49 @@ use crate::readings::Readings;
 use crate::scale::Scale;
 use crate::site::{Region, Site, usual_height_m};
 
-/// What a method's fit is behind the public face.
-pub(crate) trait Predictor: Send + Sync {
-    /// The name under which it is written.
+/// What a method's fit found: it predicts anywhere, and can be written. [`Model::new`] makes a model
+/// of it. Only the first three are needed; what is not to be had stays as it is.
+///
+/// ```
+/// use ndarray::Array2;
+/// use portolan::model::{Archive, Predictor};
+/// use portolan::{EstimateError, Model, Prediction, Progress, Readings, Scale, Site, Values};
+///
+/// /// The same power everywhere.
+/// struct Level(Vec<f64>);
+///
+/// impl Predictor for Level {
+///     fn kind(&self) -> &'static str {
+///         "level"
+///     }
+///
+///     fn predict(
+///         &self,
+///         at: &[Site],
+///         bands: &[usize],
+///         _progress: &Progress<'_>,
+///     ) -> Result<Prediction, EstimateError> {
+///         let power = Array2::from_shape_fn((at.len(), bands.len()), |(_, k)| self.0[bands[k]]);
+///         Ok(Prediction::of_power(power))
+///     }
+///
+///     fn save(&self, archive: &mut Archive) {
+///         archive.put_vector("power", &self.0);
+///     }
+/// }
+///
+/// let sites = vec![Site::new(0.0, 0.0), Site::new(8.0, 1.0)];
+/// let readings = Readings::new(sites, Values::Power(ndarray::array![[1e-7], [3e-7]]), Scale::Absolute)?;
+/// let model = Model::new(&readings, Level(vec![2e-7]));
+/// assert_eq!(model.predict(&[Site::new(4.0, 4.0)], &Progress::silent())?.power[[0, 0]], 2e-7);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Predictor: Send + Sync {
+    /// The name under which it is written: the entry of its method says how it is read
+    /// ([`Entry::with_kinds`](crate::estimate::Entry::with_kinds)).
     fn kind(&self) -> &'static str;
 
-    /// Power and spread at places, for some bands.
+    /// Power and spread at places, for some bands. Places are finite and bands exist.
     fn predict(
         &self,
         at: &[Site],
@@ -88,11 +126,14 @@ pub(crate) trait Predictor: Send + Sync {
         Ok(None)
     }
 
+    /// Writes what it takes to predict the same to the last bit.
     fn save(&self, archive: &mut Archive);
 }
 
-/// Readings as the other sensors predict them.
-pub(crate) struct LeftOut {
+/// Readings as the other sensors predict them, sensors x bands.
+#[derive(Clone, Debug)]
+pub struct LeftOut {
+    /// Linear power; NaN where a sensor has no reading.
     pub power: Array2<f64>,
     /// Standard deviation of a reading in dB, where it is known.
     pub reading_spread_db: Option<Array2<f64>>,
@@ -100,7 +141,11 @@ pub(crate) struct LeftOut {
 
 impl LeftOut {
     /// From the spread of the field, and the noise of every band.
-    pub fn with_noise(power: Array2<f64>, mut spread_db: Array2<f64>, noise_db: &[f64]) -> Self {
+    pub(crate) fn with_noise(
+        power: Array2<f64>,
+        mut spread_db: Array2<f64>,
+        noise_db: &[f64],
+    ) -> Self {
         for (mut column, noise) in spread_db.columns_mut().into_iter().zip(noise_db) {
             column.mapv_inplace(|s| s.hypot(*noise));
         }
@@ -109,8 +154,11 @@ impl LeftOut {
 }
 
 /// SLFs and PSDs on a grid, and the spread of their product.
-pub(crate) struct FactoredDrawing {
+#[derive(Clone, Debug)]
+pub struct FactoredDrawing {
+    /// SLFs and PSDs.
     pub factors: Factors,
+    /// Standard deviation in dB, rows x cols x bands, where it is known.
     pub spread_db: Option<Array3<f64>>,
 }
 
@@ -147,7 +195,8 @@ pub struct Model {
 }
 
 impl Model {
-    pub(crate) fn new(readings: &Readings, predictor: impl Predictor + 'static) -> Self {
+    /// A model of what a method found in some readings.
+    pub fn new(readings: &Readings, predictor: impl Predictor + 'static) -> Self {
         Self::boxed(readings, Box::new(predictor))
     }
 
@@ -158,8 +207,9 @@ impl Model {
             let (low, high) =
                 heights.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), z| (l.min(z), h.max(z)));
             report.notes.push(format!(
-                "readings from heights of {low} to {high} m are taken as if they were at one: \
-                 kriging, field, auto, idw and nearest tell heights apart"
+                "readings from heights of {low} to {high} m are taken as if they were at one; {} \
+                 tell heights apart",
+                methods_with(Capability::Heights).join(", ")
             ));
         }
         Self {
@@ -488,7 +538,8 @@ impl Model {
         self
     }
 
-    pub(crate) fn report_mut(&mut self) -> &mut Report {
+    /// What a method tells of how the model came about.
+    pub fn report_mut(&mut self) -> &mut Report {
         &mut self.report
     }
 

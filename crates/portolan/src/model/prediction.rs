@@ -40,16 +40,13 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    pub(crate) fn of_power(power: Array2<f64>) -> Self {
+    /// Power alone.
+    pub fn of_power(power: Array2<f64>) -> Self {
         Self { power, spread_db: None, reading_spread_db: None, chance_heard: None, heard: None }
     }
 
     /// With the spread of the field, and of a reading where the noise per band is known.
-    pub(crate) fn with_spread(
-        power: Array2<f64>,
-        spread_db: Array2<f64>,
-        noise_db: &[f64],
-    ) -> Self {
+    pub fn with_spread(power: Array2<f64>, spread_db: Array2<f64>, noise_db: &[f64]) -> Self {
         let mut reading = spread_db.clone();
         for (mut column, noise) in reading.columns_mut().into_iter().zip(noise_db) {
             column.mapv_inplace(|s| s.hypot(*noise));

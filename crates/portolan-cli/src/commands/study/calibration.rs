@@ -12,7 +12,7 @@ mod truth;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ndarray::Array2;
-use portolan::estimate::method;
+use portolan::estimate::{Capability, method};
 use portolan::{Context, Progress, Readings, Scale, Values};
 use rayon::prelude::*;
 
@@ -58,7 +58,9 @@ pub fn run(args: &StudyArgs) -> Result<(), Failure> {
         )));
     }
     let calls = calls(args, METHODS)?;
-    if let Some(call) = calls.iter().find(|call| method(&call.name).is_ok_and(|m| m.needs_truth)) {
+    if let Some(call) =
+        calls.iter().find(|call| method(&call.name).is_ok_and(|m| m.has(Capability::Truth)))
+    {
         let message = format!("--methods {}: needs a true map, which there is none of", call.name);
         return Err(Failure::input(message));
     }

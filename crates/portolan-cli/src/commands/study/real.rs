@@ -11,7 +11,7 @@ mod unheard;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use portolan::estimate::method;
+use portolan::estimate::{Capability, method};
 use portolan::{Context, Prediction, Progress};
 use portolan_io::picture::{Agreement, Typeface, agreement_figure};
 use rayon::prelude::*;
@@ -51,7 +51,9 @@ pub fn check_options(args: &StudyArgs) -> Result<(), Failure> {
 pub fn run(args: &StudyArgs) -> Result<(), Failure> {
     refuse_others(args)?;
     let calls = calls(args, METHODS)?;
-    if let Some(call) = calls.iter().find(|call| method(&call.name).is_ok_and(|m| m.needs_truth)) {
+    if let Some(call) =
+        calls.iter().find(|call| method(&call.name).is_ok_and(|m| m.has(Capability::Truth)))
+    {
         let message = format!("--methods {}: needs the true map, which nobody knows", call.name);
         return Err(Failure::input(message));
     }
@@ -187,7 +189,7 @@ impl<'a> Study<'a> {
         let plain =
             |call: &'a MethodCall| Variant { label: call.label.clone(), call, transmitters: false };
         let informed = |call: &'a MethodCall| {
-            let takes = method(&call.name).is_ok_and(|m| m.takes_transmitters);
+            let takes = method(&call.name).is_ok_and(|m| m.has(Capability::Transmitters));
             (takes && !survey.transmitters.is_empty()).then(|| Variant {
                 label: format!("{}+transmitters", call.label),
                 call,

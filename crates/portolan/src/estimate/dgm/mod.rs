@@ -12,7 +12,7 @@ use super::bands::{Domain, OFFSET};
 use super::btd::{gridded_model, unit_norm};
 use super::emitters::{number_of_emitters, shown, unmix_readings};
 use super::options::TOLERANCE;
-use super::{Context, Method, OptionSpec, Options};
+use super::{Capability, Context, Entry, Method, OptionSpec, Options};
 use crate::descent::{Descent, Ending, Schedule};
 use crate::error::{EstimateError, InputError};
 use crate::generator::{Generator, Sampler, Trained};
@@ -135,6 +135,17 @@ impl Default for Dgm {
 }
 
 const WEIGHTS: [(&str, Trained); 2] = [("broad", Trained::Broad), ("narrow", Trained::Narrow)];
+
+/// This method in the register.
+pub(super) const ENTRY: Entry = Entry::new(
+    "dgm",
+    "SLFs of a generator trained on simulated ones, with their PSDs (the learned baseline)",
+    build,
+)
+.with_revision(2)
+.with_capabilities(&[Capability::Emitters, Capability::Grid])
+.with_options(OPTIONS)
+.with_kinds(&[(KIND, |saved| saved.gridded(GeneratedSlfs::load(saved.archive, saved.bands)?))]);
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
     let usual = Dgm::default();

@@ -25,7 +25,7 @@ use super::emitters::completed;
 use super::heights::in_space;
 use super::interpolated::local_note;
 use super::robust::{WILD, tamed};
-use super::{Context, Method, OptionSpec, Options};
+use super::{Capability, Context, Entry, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::link::{DB_PER_LN, Link};
 use crate::model::{Model, ModelEmitter, power_shares};
@@ -125,6 +125,26 @@ impl Default for Field {
         }
     }
 }
+
+/// This method in the register.
+pub(super) const ENTRY: Entry = Entry::new(
+    "field",
+    "path loss and shadowing of every emitter, with places, PSDs and a spread (ours)",
+    build,
+)
+.with_revision(8)
+.with_capabilities(&[
+    Capability::Spread,
+    Capability::Start,
+    Capability::Emitters,
+    Capability::Transmitters,
+    Capability::Heights,
+])
+.with_options(OPTIONS)
+.with_kinds(&[
+    (KIND, |saved| Ok(Box::new(EmitterFields::load(saved.archive, saved.bands)?))),
+    (alone::KIND, |saved| Ok(Box::new(alone::BandsAlone::load(saved.archive, saved.bands)?))),
+]);
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
     let positive = f64::MIN_POSITIVE..f64::INFINITY;

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use super::bands::Domain;
 use super::btd::{Btd, gridded_model};
 use super::emitters::{is_exact, number_of_emitters, shown, start_factors, unmix_readings};
-use super::{Context, Job, Method, ThinPlate};
+use super::{Capability, Context, Entry, Job, Method, ThinPlate};
 use crate::decoder::{Decoder, Draw, Network};
 use crate::engine::{
     Descended, Diverged, FitOptions, FitProblem, ImitationOptions, ImitationProblem, Penalties,
@@ -32,11 +32,26 @@ use crate::readings::{Readings, Values};
 use crate::simd::ln_all;
 use crate::simulate::stream;
 pub(super) use model::{DecodedSlfs, load_shape, save_shape};
-pub(super) use options::{DECODER_OPTIONS, OPTIONS, build, shape_from_options};
+pub(super) use options::{DECODER_OPTIONS, shape_from_options};
 pub use recipe::{Lesson, StartFit, StartIterations, Unn, UnnStart};
 use start::{Guess, kriging, random};
 
 pub(super) const KIND: &str = "unn";
+
+/// This method in the register.
+pub(super) const ENTRY: Entry =
+    Entry::new("unn", "the paper's domain-factored untrained decoder", options::build)
+        .with_revision(3)
+        .with_capabilities(&[
+            Capability::Start,
+            Capability::Emitters,
+            Capability::Grid,
+            Capability::Device,
+        ])
+        .with_options(options::OPTIONS)
+        .with_kinds(&[(KIND, |saved| {
+            saved.gridded(DecodedSlfs::load(saved.archive, saved.bands)?)
+        })]);
 
 impl Method for Unn {
     fn fit(

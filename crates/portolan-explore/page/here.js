@@ -86,7 +86,8 @@ export class Here {
     const span = item.area[2] - item.area[0];
     const parts = [];
     const degrees = maps[0].lat_lon ? ` (${number(maps[0].lat_lon[0], 5)}°, ${number(maps[0].lat_lon[1], 5)}°)` : "";
-    parts.push(make("h2", {}, `x ${metres(place.x, span)} m, y ${metres(place.y, span)} m${degrees}`));
+    const height = maps[0].z_m === undefined ? "" : `, z ${metres(maps[0].z_m, span)} m`;
+    parts.push(make("h2", {}, `x ${metres(place.x, span)} m, y ${metres(place.y, span)} m${height}${degrees}`));
     maps.forEach((told, i) => {
       const of = i ? other : item;
       if (!told.level) return;

@@ -385,7 +385,8 @@ fn drawn(
     let first = key.part * BANDS;
     let bands: Vec<usize> = (first..surface.bands().min(first + BANDS)).collect();
     let places = key.spot.sites(&area, margin);
-    let asked: Vec<Site> = places.iter().flatten().copied().collect();
+    let height = surface.height_m();
+    let asked: Vec<Site> = places.iter().flatten().map(|site| site.at_height(height)).collect();
     let (power, spread) = if key.spread {
         let found = surface.ask(&asked, &bands, progress)?;
         (found.power, found.spread_db)

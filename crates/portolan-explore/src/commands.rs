@@ -148,13 +148,14 @@ pub fn file_name(wish: &Wish) -> String {
 
 /// The command's words for the grid, bands and masks of a wish.
 fn wish_words(wish: &Wish, line: &mut Line) {
-    let GridWish { grid, cell_m, origin, region } = wish.grid;
+    let GridWish { grid, cell_m, origin, region, z_m } = wish.grid;
     line.option("--grid", grid.map(|(rows, cols)| format!("{rows}x{cols}")));
     line.option("--cell-m", cell_m);
     line.option("--origin", origin.map(|(x, y)| format!("{x},{y}")));
     let corners =
         region.map(|r| format!("{},{},{},{}", r.low.x_m, r.low.y_m, r.high.x_m, r.high.y_m));
     line.option("--region", corners);
+    line.option("--z", z_m);
     let bands =
         wish.bands.as_ref().map(|b| b.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
     line.option("--bands", bands);
@@ -228,7 +229,12 @@ pub fn for_wish(library: &Library, item: &Item, wish: &Wish) -> Result<Vec<Strin
         }
         What::Place => {
             let at = wish.place.ok_or_else(|| Refusal::input("say the place with x and y"))?;
-            lines.push(format!("printf 'x_m,y_m\\n{},{}\\n' > places.csv", at.x_m, at.y_m));
+            lines.push(match wish.grid.z_m {
+                Some(z) => {
+                    format!("printf 'x_m,y_m,z_m\\n{},{},{z}\\n' > places.csv", at.x_m, at.y_m)
+                }
+                None => format!("printf 'x_m,y_m\\n{},{}\\n' > places.csv", at.x_m, at.y_m),
+            });
             let mut line = Line::new(&["predict", &file, "places.csv", "-o", &output]);
             wish_words(&bands_alone(), &mut line);
             lines.push(line.finish());

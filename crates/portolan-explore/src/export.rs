@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portolan::{Model, Progress, RadioMap, Readings};
 use portolan_io::covered::Counted;
-use portolan_io::drawn::{BYTES_AT_ONCE, MapRequest, MapSize, check_map, draw_map};
+use portolan_io::drawn::{BYTES_AT_ONCE, MapRequest, MapSize, asked_height, check_map, draw_map};
 use portolan_io::gis::{Chosen, Mask, MaskRule, Masked, WholeMap, write_emitters, write_raster};
 use portolan_io::picture::{
     MapFigure, PictureKind, Scene, Typeface, advice_figure, factors_figure, map_figure,
@@ -78,12 +78,16 @@ fn write_to(
         }
         What::Place => {
             let at = wish.place.ok_or_else(|| Refusal::input("say the place with x and y"))?;
-            let places = PlaceTable {
-                header: vec!["x_m".into(), "y_m".into()],
-                lines: vec![vec![at.x_m.to_string(), at.y_m.to_string()]],
-                sites: vec![at],
-            };
-            write_places(path, model_of(item)?, &places, wish, progress)?;
+            let model = model_of(item)?;
+            let mut columns = vec![("x_m", at.x_m), ("y_m", at.y_m)];
+            if let Some(z_m) = wish.grid.z_m {
+                columns.push(("z_m", asked_height(model, z_m)?));
+            }
+            let (header, line) =
+                columns.into_iter().map(|(name, at)| (name.to_string(), at.to_string())).unzip();
+            let site = at.at_height(wish.grid.z_m.unwrap_or(model.height_m()));
+            let places = PlaceTable { header, lines: vec![line], sites: vec![site] };
+            write_places(path, model, &places, wish, progress)?;
         }
         What::Places => {
             let model = model_of(item)?;

@@ -156,6 +156,7 @@ fn coarse(surface: &Surface) -> Result<(Array2<f64>, Option<Array2<f64>>), Estim
         .map(|i| {
             let (row, col) = (i / OVERVIEW, i % OVERVIEW);
             Site::new(along(low.x_m, high.x_m, row), along(low.y_m, high.y_m, col))
+                .at_height(surface.height_m())
         })
         .collect();
     let bands: Vec<usize> = (0..surface.bands()).collect();

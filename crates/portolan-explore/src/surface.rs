@@ -69,6 +69,22 @@ impl Surface {
         }
     }
 
+    /// The model, where it is one.
+    pub fn model(&self) -> Option<&Model> {
+        match self {
+            Surface::Model(model) => Some(model),
+            Surface::Map(_) => None,
+        }
+    }
+
+    /// The height at which it is shown.
+    pub fn height_m(&self) -> f64 {
+        match self {
+            Surface::Model(model) => model.height_m(),
+            Surface::Map(map) => map.grid().origin().z_m,
+        }
+    }
+
     pub fn gives_spread(&self) -> bool {
         match self {
             Surface::Model(model) => model.gives_spread(),

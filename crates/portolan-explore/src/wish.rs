@@ -183,6 +183,7 @@ impl Wish {
             cell_m: query.number("cell-m")?,
             origin: query.told("origin", words::pair)?,
             region: query.told("region", words::region)?,
+            z_m: query.number("z")?,
         };
         let masks: Vec<String> = query
             .text("mask")

@@ -21,6 +21,9 @@ pub struct EstimateArgs {
     /// the sensors, or inside a polygon (*.geojson); may be repeated
     #[arg(long, value_name = "RULE")]
     pub mask: Vec<MaskRule>,
+    /// The height of the map in metres, where readings have heights [default: that of most of them]
+    #[arg(long, value_name = "METRES", allow_hyphen_values = true)]
+    pub z: Option<f64>,
     /// Write a map that is beyond memory in float64 instead of float32
     #[arg(long)]
     pub f64: bool,
@@ -79,6 +82,9 @@ pub struct PredictArgs {
     /// Draw the map of this rectangle in metres
     #[arg(long, value_name = "X0,Y0,X1,Y1", value_parser = parse::region, allow_hyphen_values = true)]
     pub region: Option<portolan::Region>,
+    /// The height of the map in metres, where readings have heights [default: that of most of them]
+    #[arg(long, value_name = "METRES", allow_hyphen_values = true, conflicts_with = "places")]
+    pub z: Option<f64>,
     /// Write a map that is beyond memory in float64 instead of float32
     #[arg(long)]
     pub f64: bool,
@@ -122,6 +128,9 @@ pub struct CoverageArgs {
     /// Only this rectangle in metres
     #[arg(long, value_name = "X0,Y0,X1,Y1", value_parser = parse::region, allow_hyphen_values = true)]
     pub region: Option<portolan::Region>,
+    /// The height of the map in metres, where readings have heights [default: that of most of them]
+    #[arg(long, value_name = "METRES", allow_hyphen_values = true)]
+    pub z: Option<f64>,
     /// Number of threads; the result does not depend on it [default: all]
     #[arg(long)]
     pub threads: Option<usize>,

@@ -56,8 +56,13 @@ pub fn run(args: &CoverageArgs) -> Result<(), Failure> {
 
 fn of_model(args: &CoverageArgs) -> Result<Counted, Failure> {
     let model = read_model(&args.input)?;
-    let wish =
-        GridWish { grid: args.grid, cell_m: args.cell_m, origin: args.origin, region: args.region };
+    let wish = GridWish {
+        grid: args.grid,
+        cell_m: args.cell_m,
+        origin: args.origin,
+        region: args.region,
+        z_m: args.z,
+    };
     let grid = wish.on(&model)?;
     let bands = named_bands(args.bands.as_deref(), model.labels(), model.bands(), "model")?;
     Ok(watched("asking", |progress| Counted::of_model(&model, grid, &bands, args.above, progress))?)
@@ -68,6 +73,7 @@ fn of_map(args: &CoverageArgs) -> Result<Counted, Failure> {
         (args.grid.is_some(), "--grid"),
         (args.cell_m.is_some(), "--cell-m"),
         (args.origin.is_some(), "--origin"),
+        (args.z.is_some(), "--z"),
     ] {
         if given {
             let file = args.input.display();

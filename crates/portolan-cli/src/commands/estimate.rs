@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use portolan_io::drawn::{MapRequest, MapSize, check_map, draw_map};
+use portolan_io::drawn::{GridWish, MapRequest, MapSize, check_map, draw_map};
 use portolan_io::gis::Mask;
 use serde_json::json;
 
@@ -25,7 +25,7 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
     })?;
     check_interrupt()?;
     let start = Instant::now();
-    let grid = model.grid_or_default()?;
+    let grid = GridWish { z_m: args.z, ..GridWish::default() }.on(&model)?;
     if model.grid().is_none() {
         let (rows, cols, origin) = (grid.rows(), grid.cols(), grid.origin());
         let (cell, x, y) = (grid.cell_m(), origin.x_m, origin.y_m);
@@ -55,7 +55,7 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
         report["predict_seconds"] = json!(predict_seconds);
         report["grid"] = json!({
             "rows": grid.rows(), "cols": grid.cols(), "cell_m": grid.cell_m(),
-            "origin_m": [grid.origin().x_m, grid.origin().y_m],
+            "origin_m": [grid.origin().x_m, grid.origin().y_m], "z_m": grid.origin().z_m,
         });
         for note in notes {
             report["notes"].as_array_mut().into_iter().for_each(|all| all.push(json!(note)));

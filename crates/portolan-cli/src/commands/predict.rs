@@ -56,6 +56,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
                 cell_m: args.cell_m,
                 origin: args.origin,
                 region: args.region,
+                z_m: args.z,
             };
             let grid = wish.on(&model)?;
             let (output, force) = (&args.output, args.force);

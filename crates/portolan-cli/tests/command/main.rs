@@ -15,6 +15,7 @@ mod explore;
 mod formats;
 mod gis;
 mod hearing;
+mod heights;
 mod models;
 mod npz;
 mod out_of_memory;

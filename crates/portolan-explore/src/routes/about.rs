@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use ndarray::Array2;
 use portolan::estimate::{self, Capability};
 use portolan::{Crs, Progress, Readings, Scale, Site};
+use portolan_io::drawn::asked_height;
 use portolan_io::gis::earth::Projection;
 use portolan_io::picture::ColourMap;
 use portolan_io::told::{emitter_json, method_json, model_report};
@@ -163,8 +164,8 @@ pub async fn at(shared: State, Id(id): Id, query: Query) -> Answered {
         return Err(Refusal::input("say the place with x and y in metres"));
     };
     let item = item_of(&shared, id)?;
-    let found =
-        shared.question(move |shared| told_at(&shared.library, &item, Site::new(x, y))).await?;
+    let (at, z_m) = (Site::new(x, y), query.number("z")?);
+    let found = shared.question(move |shared| told_at(&shared.library, &item, at, z_m)).await?;
     Ok(json_answer(&found))
 }
 
@@ -179,10 +180,30 @@ fn near(readings: &Readings, at: Site) -> Vec<(f64, usize)> {
     near
 }
 
-fn told_at(library: &Library, item: &Arc<Item>, at: Site) -> Result<Value, Refusal> {
-    let mut object = json!({ "x_m": at.x_m, "y_m": at.y_m });
+/// At a height, or at that of the map.
+fn told_at(
+    library: &Library,
+    item: &Arc<Item>,
+    at: Site,
+    z_m: Option<f64>,
+) -> Result<Value, Refusal> {
     let readings = library.readings_of(item);
     let readings = readings.as_ref().and_then(|item| item.readings());
+    let (height_m, model) = match &item.content {
+        Content::Readings(readings) => (readings.height_m(), None),
+        Content::Surface(surface) => (surface.height_m(), surface.model()),
+    };
+    if let (Some(z_m), Some(model)) = (z_m, model) {
+        asked_height(model, z_m)?;
+    }
+    let at = at.at_height(z_m.unwrap_or(height_m));
+    let mut object = json!({ "x_m": at.x_m, "y_m": at.y_m });
+    let heights = |site: Site, object: &mut Value| {
+        if readings.is_some_and(|readings| readings.has_heights()) {
+            object["z_m"] = json!(site.z_m);
+        }
+    };
+    heights(at, &mut object);
     let near = readings.map(|readings| near(readings, at)).unwrap_or_default();
     // What the map says at the sensors is asked with the place: a residual belongs to its sensor.
     let mut there = vec![Value::Null; near.len()];
@@ -214,10 +235,12 @@ fn told_at(library: &Library, item: &Arc<Item>, at: Site) -> Result<Value, Refus
         let power = readings.power().to_owned();
         let listed = near.into_iter().zip(there).map(|((distance, n), there)| {
             let site = readings.sites()[n];
-            json!({
+            let mut sensor = json!({
                 "sensor": n, "distance_m": distance, "x_m": site.x_m, "y_m": site.y_m,
                 "level": rounded(levels_of(&power, n, readings.scale())), "map": there,
-            })
+            });
+            heights(site, &mut sensor);
+            sensor
         });
         object["near"] = Value::Array(listed.collect());
     }

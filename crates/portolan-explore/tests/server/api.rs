@@ -37,6 +37,38 @@ fn the_demo_is_there_at_once_and_fitted_soon() {
 }
 
 #[test]
+fn a_model_of_several_heights_is_shown_and_asked_at_one() {
+    let flat = readings();
+    let high = |(i, site): (usize, &Site)| site.at_height(if i % 3 == 0 { 40.0 } else { 12.0 });
+    let sites: Vec<Site> = flat.sites().iter().enumerate().map(high).collect();
+    let power = ndarray::Array2::from_shape_fn((60, 1), |(i, _)| {
+        flat.power()[[i, 0]] * if i % 3 == 0 { 30.0 } else { 1.0 }
+    });
+    let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
+    let model = kriged(&readings);
+    let mut explorer = Explorer::empty();
+    explorer.add_readings("drone", readings.clone()).unwrap();
+    explorer.add_model("kriging", kriged(&readings)).unwrap();
+    let server = serve(explorer);
+    let known = |z_m: f64| {
+        let at = [Site::new(7.25, 3.5).at_height(z_m)];
+        10.0 * model.predict(&at, &Progress::silent()).unwrap().power[[0, 0]].log10()
+    };
+    assert!(known(40.0) > known(12.0) + 5.0);
+    for (asked, z_m) in [("", 12.0), ("&z=40", 40.0)] {
+        let told = found(&server, &format!("/api/items/2/at?x=7.25&y=3.5{asked}"));
+        assert_eq!(told["z_m"], z_m);
+        assert!((told["level"][0].as_f64().unwrap() - known(z_m)).abs() < 1e-4, "{told}");
+        assert!(told["near"][0]["z_m"].is_number());
+    }
+    let commands = "/api/items/2/commands?what=place&format=csv&x=7.25&y=3.5&z=40";
+    assert!(found(&server, commands)["commands"].to_string().contains("x_m,y_m,z_m"));
+    let (server, _) = with_model();
+    let refused = get(&server, "/api/items/2/at?x=7.25&y=3.5&z=40");
+    assert!(refused.status == 400 && refused.error().contains("one height"), "{}", refused.error());
+}
+
+#[test]
 fn places_and_sensors_are_told_as_the_model_has_them() {
     let (server, model) = with_model();
     let told = found(&server, "/api/items/2/at?x=7.25&y=3.5");

@@ -165,6 +165,26 @@ pub struct GridWish {
     pub origin: Option<(f64, f64)>,
     /// The rectangle to cover.
     pub region: Option<Region>,
+    /// The height of the map.
+    pub z_m: Option<f64>,
+}
+
+/// A height at which a model can be asked.
+pub fn asked_height(model: &Model, z_m: f64) -> std::result::Result<f64, InputError> {
+    let wrong = |message: &str| Err(InputError::Request(message.into()));
+    if !model.has_heights() {
+        return wrong(
+            "z: the readings were taken at one height, which says nothing about others; give their \
+             heights in a column z_m",
+        );
+    }
+    if !model.sees_heights() {
+        return wrong("z: this method takes all heights as one; fit kriging, field or auto");
+    }
+    match z_m.is_finite() {
+        true => Ok(z_m),
+        false => wrong("z: give metres"),
+    }
 }
 
 impl GridWish {
@@ -176,7 +196,7 @@ impl GridWish {
         // Said before a region is counted in cells of no size.
         Grid::new(1, 1, cell_m)?;
         let origin = self.origin.map(|(x, y)| Site::new(x, y));
-        match (self.region, self.grid) {
+        let grid = match (self.region, self.grid) {
             (Some(_), Some(_)) if self.cell_m.is_some() => {
                 wrong("--region with --grid says the cell size: leave out --cell-m")
             }
@@ -188,7 +208,7 @@ impl GridWish {
                 let cell_m = (region.width_m() / steps(rows)).max(region.height_m() / steps(cols));
                 Grid::new(rows, cols, cell_m)?.with_origin(region.low)
             }
-            (Some(region), None) => Ok(Grid::covering(region, cell_m)?),
+            (Some(region), None) => Grid::covering(region, cell_m),
             (None, Some((rows, cols))) => {
                 Grid::new(rows, cols, cell_m)?.with_origin(origin.unwrap_or(own.origin()))
             }
@@ -201,6 +221,11 @@ impl GridWish {
                 };
                 Grid::new(rows, cols, cell_m)?.with_origin(origin.unwrap_or(own.origin()))
             }
-        }
+        }?;
+        let z_m = match self.z_m {
+            Some(z_m) => asked_height(model, z_m)?,
+            None => own.origin().z_m,
+        };
+        Ok(grid.at_height(z_m))
     }
 }

@@ -396,6 +396,16 @@ impl Model {
         usual_height_m(&self.sites)
     }
 
+    /// Whether it tells places at several heights apart.
+    pub fn sees_heights(&self) -> bool {
+        self.predictor.sees_heights()
+    }
+
+    /// Whether its readings were taken at several heights.
+    pub fn has_heights(&self) -> bool {
+        self.sites.iter().any(|site| site.z_m != self.sites[0].z_m)
+    }
+
     /// What powers are measured in.
     pub fn scale(&self) -> Scale {
         self.scale

@@ -162,9 +162,10 @@ impl Predictor for Lifted {
     fn factors(
         &self,
         grid: Grid,
+        bands: &[usize],
         progress: &Progress<'_>,
     ) -> Result<Option<FactoredDrawing>, EstimateError> {
-        self.inner.factors(grid.at_height(self.factor * grid.z_m()), progress)
+        self.inner.factors(grid.at_height(self.factor * grid.z_m()), bands, progress)
     }
 
     fn sees_heights(&self) -> bool {

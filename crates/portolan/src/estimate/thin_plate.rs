@@ -363,7 +363,7 @@ mod tests {
         let sites: Vec<Site> = fixture["at"].1.chunks(2).map(|p| Site::new(p[0], p[1])).collect();
         let values = fixture["values"].1.clone();
         let values = Array2::from_shape_vec((sites.len(), 1), values).unwrap();
-        let spline = Spline::of_group(&group(sites, values), None, 0.0).unwrap();
+        let spline = Spline::of_group(&group(sites, values), &[0], None, 0.0).unwrap();
         let at = Grid::new(64, 64, 1.0).unwrap().sites();
         let mut got = vec![0.0; at.len()];
         spline.evaluate(&at, &mut got);
@@ -382,7 +382,7 @@ mod tests {
         let got = surface.leave_one_out(&surface.prepare(&all).unwrap(), &all).unwrap();
         for out in 0..14 {
             let kept: Vec<usize> = (0..14).filter(|i| *i != out).collect();
-            let spline = Spline::of_group(&all, Some(&kept), 0.0).unwrap();
+            let spline = Spline::of_group(&all, &[0], Some(&kept), 0.0).unwrap();
             let mut want = [0.0];
             spline.evaluate(&[sites[out]], &mut want);
             assert!((got[[out, 0]] - want[0]).abs() < 1e-7, "{} {}", got[[out, 0]], want[0]);
@@ -394,7 +394,7 @@ mod tests {
         let sites: Vec<Site> =
             (0..6).map(|i| Site::new(f64::from(2 * i) + 0.25, f64::from(3 * i))).collect();
         let values = Array2::from_shape_fn((6, 1), |(i, _)| 1.0 + 0.5 * i as f64);
-        let spline = Spline::of_group(&group(sites.clone(), values), None, 0.0).unwrap();
+        let spline = Spline::of_group(&group(sites.clone(), values), &[0], None, 0.0).unwrap();
         let mut got = vec![0.0; 6];
         spline.evaluate(&sites, &mut got);
         for (i, value) in got.iter().enumerate() {

@@ -12,7 +12,7 @@ use super::super::bands::{BandData, Group};
 use super::super::interpolated::COARSE;
 use super::super::mixture::Moments;
 use super::super::thin_plate::MOST_TOGETHER;
-use super::scales::{Own, band_noise, band_sills};
+use super::scales::{Own, Scales, band_noise, band_sills};
 use crate::error::EstimateError;
 use crate::gaussian_process::{
     Covariance, Family, Hearing, Kriged, Level, MOST_SENSORS, Neighbourhood, Neighbours,
@@ -206,6 +206,22 @@ impl KrigedBands {
         variance.into_iter().map(|v| DB_PER_LN * v.sqrt()).collect()
     }
 
+    fn scales(&self) -> Scales {
+        let shape = (self.laws.len(), self.data.groups.iter().map(|g| g.bands.len()).sum());
+        let all = |of: fn(&Reach) -> &Vec<f64>| {
+            let mut table = Array2::zeros(shape);
+            for (law, mut row) in self.laws.iter().zip(table.rows_mut()) {
+                for (group, reach) in self.data.groups.iter().zip(&law.groups) {
+                    let values = group.bands.iter().zip(of(reach));
+                    values.for_each(|(&band, value)| row[band] = *value);
+                }
+            }
+            table
+        };
+        let levels = self.laws.iter().map(|law| law.levels).collect();
+        Scales { sills: all(|r| &r.sills), noise: all(|r| &r.noise), levels }
+    }
+
     pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
         let family = archive.choice("covariance", &Family::NAMED)?;
         let laws = match archive.has("laws") {
@@ -269,65 +285,6 @@ impl KrigedBands {
             }
         });
         Ok(Self { recipe, laws: laws.collect(), data })
-    }
-}
-
-/// What the bands' own readings say under every law.
-struct Scales {
-    /// Laws x bands.
-    sills: Array2<f64>,
-    noise: Array2<f64>,
-    /// Mean and variance of the bands' levels under each law.
-    levels: Vec<Option<(f64, f64)>>,
-}
-
-impl Scales {
-    fn of(laws: &[FittedLaw], data: &BandData) -> Self {
-        let bands: usize = data.groups.iter().map(|g| g.bands.len()).sum();
-        let all = |of: fn(&Reach) -> &Vec<f64>| {
-            let mut table = Array2::zeros((laws.len(), bands));
-            for (l, law) in laws.iter().enumerate() {
-                for (group, reach) in data.groups.iter().zip(&law.groups) {
-                    for (&band, value) in group.bands.iter().zip(of(reach)) {
-                        table[[l, band]] = *value;
-                    }
-                }
-            }
-            table
-        };
-        let levels = laws.iter().map(|law| law.levels).collect();
-        Self { sills: all(|r| &r.sills), noise: all(|r| &r.noise), levels }
-    }
-
-    fn save(&self, archive: &mut Archive) {
-        archive.put_matrix("sills", &self.sills);
-        archive.put_matrix("noise", &self.noise);
-        let level = |l: usize| self.levels[l].map_or([f64::NAN; 2], |(mean, v)| [mean, v]);
-        let levels = Array2::from_shape_fn((self.levels.len(), 2), |(l, j)| level(l)[j]);
-        archive.put_matrix("law_levels", &levels);
-    }
-
-    fn load(archive: &Archive, laws: usize, bands: usize) -> Result<Self, EstimateError> {
-        let (sills, noise) = (archive.matrix("sills")?, archive.matrix("noise")?);
-        let levels = archive.matrix("law_levels")?;
-        let sound = |m: &Array2<f64>| m.iter().all(|v| v.is_finite() && *v >= 0.0);
-        let levels_sound = levels.rows().into_iter().all(|row| {
-            row.iter().all(|v| v.is_nan())
-                || (row[0].is_finite() && row[1] > 0.0 && row[1].is_finite())
-        });
-        if sills.dim() != (laws, bands)
-            || noise.dim() != (laws, bands)
-            || levels.dim() != (laws, 2)
-            || !sound(&sills)
-            || !sound(&noise)
-            || !levels_sound
-        {
-            return Err(damaged("sills", "does not fit the others").into());
-        }
-        let level =
-            |row: ndarray::ArrayView1<'_, f64>| (!row[0].is_nan()).then(|| (row[0], row[1]));
-        let levels = levels.rows().into_iter().map(level).collect();
-        Ok(Self { sills, noise, levels })
     }
 }
 
@@ -760,11 +717,97 @@ impl Predictor for KrigedBands {
             [*weight, decorrelation_m, sill, nugget][j]
         });
         archive.put_matrix("laws", &laws);
-        Scales::of(&self.laws, &self.data).save(archive);
+        self.scales().save(archive);
         archive.put_whole("neighbours", self.recipe.neighbours);
         archive.put_whole("sill_fixed", [usize::from(self.recipe.sill_fixed)]);
         archive.put_pair("levels", self.recipe.levels);
         archive.put_pair("hearing", self.recipe.hearing.map(|h| (h.floor, h.softness)));
         self.data.save(archive);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::{Context, Kriging, Method};
+    use crate::readings::{Readings, Values};
+    use crate::scale::Scale;
+
+    /// Six bands, of which the first two miss the same sensors and every other its own.
+    fn fitted(kriging: &Kriging, sensors: usize) -> Archive {
+        let sites: Vec<Site> =
+            (0..sensors).map(|i| Site::new((i * i % 31) as f64, (i * 7 % 19) as f64)).collect();
+        let power = Array2::from_shape_fn((sensors, 6), |(i, k)| match i % 11 == k.max(1) {
+            true => f64::NAN,
+            false => 10f64.powf(-6.0 - ((i * (k + 3)) % 13) as f64 / 10.0),
+        });
+        let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
+        let model = kriging.fit(&readings, &Context::default(), &Progress::silent()).unwrap();
+        let mut archive = Archive::default();
+        model.predictor().save(&mut archive);
+        archive
+    }
+
+    fn places() -> Vec<Site> {
+        (0..40).map(|i| Site::new(f64::from(i) * 0.8, f64::from(i * i % 17))).collect()
+    }
+
+    #[test]
+    fn a_model_that_is_read_solves_for_the_bands_that_are_asked_for() {
+        for neighbours in [None, Some(9)] {
+            let archive = fitted(&Kriging { neighbours, ..Kriging::default() }, 60);
+            let (model, silent) = (KrigedBands::load(&archive, 6).unwrap(), Progress::silent());
+            let solved = || -> Vec<Vec<usize>> {
+                let groups = model.data.groups.iter().enumerate();
+                let known = groups.filter(|(g, _)| {
+                    model.laws.iter().all(|law| law.groups[*g].how.get().is_some())
+                });
+                known.map(|(_, group)| group.bands.clone()).collect()
+            };
+            assert_eq!(model.data.groups.len(), 5);
+            assert!(solved().is_empty());
+            let one = model.predict(&places(), &[1], &silent).unwrap();
+            assert_eq!(solved(), [[0, 1]]);
+            let all = model.predict(&places(), &[0, 1, 2, 3, 4, 5], &silent).unwrap();
+            assert_eq!(solved().len(), 5);
+            for place in 0..40 {
+                let ratio = one.power[[place, 0]] / all.power[[place, 1]];
+                assert!((10.0 * ratio.log10()).abs() < 1e-9, "{ratio}");
+            }
+        }
+    }
+
+    #[test]
+    fn scales_that_are_read_are_those_of_models_without_them() {
+        for kriging in [Kriging::default(), Kriging { neighbours: Some(9), ..Kriging::default() }] {
+            // Few sensors: the levels of all bands are drawn together.
+            for sensors in [60, 200] {
+                let archive = fitted(&kriging, sensors);
+                let old = Archive::new(archive.entries().filter_map(|(name, stored)| {
+                    let known = ["sills", "noise", "law_levels"].contains(&name);
+                    (!known).then(|| (name.to_string(), stored.clone()))
+                }));
+                assert!(archive.has("sills") && !old.has("sills"));
+                let [new, old] = [archive, old].map(|a| KrigedBands::load(&a, 6).unwrap());
+                let told = |model: &KrigedBands| {
+                    model.predict(&places(), &[4, 0], &Progress::silent()).unwrap()
+                };
+                assert_eq!(told(&new), told(&old));
+            }
+        }
+    }
+
+    #[test]
+    fn scales_that_do_not_fit_are_refused() {
+        let archive = fitted(&Kriging::default(), 60);
+        for (name, wrong) in [("sills", -1.0), ("noise", f64::NAN), ("law_levels", f64::INFINITY)] {
+            let mut damaged = archive.clone();
+            let mut values = archive.matrix(name).unwrap();
+            values[[0, 0]] = wrong;
+            damaged.put_matrix(name, &values);
+            assert!(KrigedBands::load(&damaged, 6).is_err(), "{name}");
+            damaged.put_matrix(name, &Array2::zeros((1, 1)));
+            assert!(KrigedBands::load(&damaged, 6).is_err(), "{name}");
+        }
     }
 }

@@ -168,6 +168,10 @@ impl Predictor for Lifted {
         self.inner.factors(grid.at_height(self.factor * grid.z_m()), bands, progress)
     }
 
+    fn is_factored_on(&self, grid: Grid) -> bool {
+        self.inner.is_factored_on(grid.at_height(self.factor * grid.z_m()))
+    }
+
     fn sees_heights(&self) -> bool {
         self.inner.sees_heights()
     }

@@ -135,11 +135,15 @@ impl Predictor for Gridded {
         bands: &[usize],
         _progress: &Progress<'_>,
     ) -> Result<Option<FactoredDrawing>, EstimateError> {
-        let own = self.map.factors().filter(|_| grid.coincides(&self.grid));
+        let own = self.map.factors().filter(|_| self.is_factored_on(grid));
         Ok(own.map(|Factors { slf, psd }| {
             let factors = Factors { slf: slf.clone(), psd: psd.select(Axis(1), bands) };
             FactoredDrawing { factors, spread_db: None }
         }))
+    }
+
+    fn is_factored_on(&self, grid: Grid) -> bool {
+        self.map.factors().is_some() && grid.coincides(&self.grid)
     }
 
     fn save(&self, archive: &mut Archive) {

@@ -68,6 +68,11 @@ pub(crate) trait Predictor: Send + Sync {
         Ok(None)
     }
 
+    /// Whether `factors` gives some on a grid.
+    fn is_factored_on(&self, _grid: Grid) -> bool {
+        false
+    }
+
     /// Whether places at several heights are told apart.
     fn sees_heights(&self) -> bool {
         true
@@ -364,6 +369,11 @@ impl Model {
             .with_emitter_se_m(emitters().filter_map(|e| e.at_se_m).collect())?
             .with_emitter_bands(emitter_bands.unwrap_or_default())?
             .with_exponents(emitters().filter_map(|e| e.exponent).collect())?)
+    }
+
+    /// Whether the map on a grid is kept as factors.
+    pub fn is_factored_on(&self, grid: Grid) -> bool {
+        self.predictor.is_factored_on(grid)
     }
 
     /// The map on the grid that the model was told, or on one around its sensors.

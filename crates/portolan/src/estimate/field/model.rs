@@ -207,6 +207,10 @@ impl Predictor for EmitterFields {
         Ok(Some(FactoredDrawing { factors, spread_db: Some(spread) }))
     }
 
+    fn is_factored_on(&self, _grid: Grid) -> bool {
+        true
+    }
+
     fn noise_db(&self) -> Option<Vec<f64>> {
         Some(self.noise_db.clone())
     }

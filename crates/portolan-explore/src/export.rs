@@ -142,8 +142,7 @@ fn write_model_map(
     let bands = wish.bands.clone().unwrap_or_else(|| (0..model.bands()).collect());
     let size = MapSize::of_model(model, grid, bands.len());
     if !size.by_strips(path)? {
-        // Drawn whole, whatever bands are kept.
-        check_memory(grid.cells().saturating_mul(model.bands()))?;
+        check_memory(grid.cells().saturating_mul(bands.len()))?;
     }
     check_map(&size, model.crs(), (path, false), false)?;
     let rules = rules(wish)?;

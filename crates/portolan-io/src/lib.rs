@@ -45,6 +45,7 @@ pub mod picture;
 mod places;
 pub mod radiogat;
 mod readings_arrays;
+mod road;
 mod slab;
 mod source;
 mod store;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::Crc;
 use ndarray::ArrayView3;
+use rayon::prelude::*;
 
 use crate::error::{Check, IoError, Problem, Result, quoted, shown};
 use crate::named_array::NamedArray;
@@ -13,8 +14,8 @@ use crate::npy;
 use crate::output::{Part, check_output, check_space};
 use crate::zip_layout::{self, StoredEntry, directory};
 
-/// Bytes that are written at a time.
-const BLOCK: usize = 1 << 18;
+/// Bytes that are encoded and written at a time.
+const BLOCK: usize = 1 << 20;
 
 /// How a large array is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -153,32 +154,36 @@ impl MapWriter {
                 rows - first
             )));
         }
-        if element == Element::Float32 {
-            let beyond = |v: f64| v.is_finite() && (v as f32).is_infinite();
-            if let Some(((row, col, band), v)) = strip.indexed_iter().find(|(_, v)| beyond(**v)) {
-                let (row, v) = (first + row, shown(*v));
-                return Err(target(format!(
-                    "'{array}' at row {row}, col {col}, band {band} is {v}, which needs float64"
-                )));
-            }
+        let strip = strip.as_standard_layout();
+        let values = strip.as_slice().expect("the standard layout is contiguous");
+        let beyond = |v: &f64| v.is_finite() && (*v as f32).is_infinite();
+        if let Some(at) = values.par_iter().position_first(beyond).filter(|_| element.size() == 4) {
+            let (row, col, band) = (at / (cols * bands), at / bands % cols, at % bands);
+            let (row, v) = (first + row, shown(values[at]));
+            return Err(target(format!(
+                "'{array}' at row {row}, col {col}, band {band} is {v}, which needs float64"
+            )));
         }
         let failed = |source| IoError::Write { path: self.path.clone(), source };
-        let mut block = Vec::with_capacity(BLOCK);
-        let mut values = strip.iter();
-        loop {
-            block.clear();
-            let some = values.by_ref().take(BLOCK / element.size());
-            match element {
-                Element::Float32 => some.for_each(|v| block.extend((*v as f32).to_le_bytes())),
-                Element::Float64 => some.for_each(|v| block.extend(v.to_le_bytes())),
-            }
-            if block.is_empty() {
-                break;
-            }
+        let encoded: Vec<(Vec<u8>, Crc)> = values
+            .par_chunks(BLOCK / element.size())
+            .map(|some| {
+                let bytes: Vec<u8> = match element {
+                    Element::Float32 => {
+                        some.iter().flat_map(|v| (*v as f32).to_le_bytes()).collect()
+                    }
+                    Element::Float64 => some.iter().flat_map(|v| v.to_le_bytes()).collect(),
+                };
+                let mut crc = Crc::new();
+                crc.update(&bytes);
+                (bytes, crc)
+            })
+            .collect();
+        for (bytes, crc) in encoded {
             let at = self.entries[n].data() + self.progress[n].written;
-            self.put(at, &block).map_err(failed)?;
-            self.progress[n].crc.update(&block);
-            self.progress[n].written += block.len() as u64;
+            self.put(at, &bytes).map_err(failed)?;
+            self.progress[n].crc.combine(&crc);
+            self.progress[n].written += bytes.len() as u64;
         }
         self.progress[n].rows += more;
         Ok(())

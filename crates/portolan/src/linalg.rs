@@ -68,6 +68,11 @@ pub(crate) fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
     out
 }
 
+/// Some columns, in that order.
+pub(crate) fn columns(matrix: MatRef<'_, f64>, chosen: &[usize]) -> Mat<f64> {
+    Mat::from_fn(matrix.nrows(), chosen.len(), |i, k| matrix[(i, chosen[k])])
+}
+
 /// Adds `factor` A B to `out`.
 pub(crate) fn add_product(
     out: MatMut<'_, f64>,

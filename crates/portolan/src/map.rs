@@ -329,9 +329,14 @@ impl RadioMap {
 
     /// Writes the spectrum of one cell into `out` (length = bands).
     pub fn spectrum_into(&self, cell: Cell, out: &mut [f64]) {
+        self.powers_into(cell, 0..self.bands(), out);
+    }
+
+    /// The powers of one cell in some bands.
+    fn powers_into(&self, cell: Cell, bands: impl Iterator<Item = usize> + Clone, out: &mut [f64]) {
         match &self.power {
             Power::Dense(power) => {
-                for (o, k) in out.iter_mut().zip(0..) {
+                for (o, k) in out.iter_mut().zip(bands) {
                     *o = power[[cell.row, cell.col, k]];
                 }
             }
@@ -339,8 +344,8 @@ impl RadioMap {
                 out.fill(0.0);
                 for (slf, psd) in factors.slf.outer_iter().zip(factors.psd.outer_iter()) {
                     let loss = slf[[cell.row, cell.col]];
-                    for (o, c) in out.iter_mut().zip(psd) {
-                        *o += loss * c;
+                    for (o, k) in out.iter_mut().zip(bands.clone()) {
+                        *o += loss * psd[k];
                     }
                 }
             }
@@ -350,14 +355,25 @@ impl RadioMap {
     /// Power between cell centres: bilinear in dB, held at the edge of the grid. A power of zero
     /// counts as `floor`.
     pub fn spectrum_at(&self, site: Site, floor: f64, out: &mut [f64]) {
+        self.powers_at(site, floor, 0..self.bands(), out);
+    }
+
+    /// The same in some bands.
+    pub(crate) fn powers_at(
+        &self,
+        site: Site,
+        floor: f64,
+        bands: impl Iterator<Item = usize> + Clone,
+        out: &mut [f64],
+    ) {
         let corners = corners(self.grid, site);
         let mut spectrum = vec![0.0; out.len()];
         if let Some((cell, _)) = corners.iter().find(|(_, weight)| *weight == 1.0) {
-            return self.spectrum_into(*cell, out);
+            return self.powers_into(*cell, bands, out);
         }
         out.fill(0.0);
         for (cell, weight) in corners.into_iter().filter(|(_, weight)| *weight > 0.0) {
-            self.spectrum_into(cell, &mut spectrum);
+            self.powers_into(cell, bands.clone(), &mut spectrum);
             out.iter_mut().zip(&spectrum).for_each(|(o, x)| *o += weight * x.max(floor).ln());
         }
         out.iter_mut().for_each(|o| *o = o.exp());
@@ -392,7 +408,9 @@ impl RadioMap {
             exponents: picked(&self.exponents, &kept),
             spread_db: self.spread_db.as_ref().map(|all| all.select(Axis(2), bands)),
             noise_db: self.noise_db.as_ref().map(noise),
-            ..self.clone()
+            grid: self.grid,
+            scale: self.scale,
+            crs: self.crs,
         })
     }
 

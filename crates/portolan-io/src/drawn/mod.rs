@@ -1,11 +1,12 @@
-//! Maps drawn from a model into a file: at once, or strip by strip where they are beyond memory.
+//! Maps drawn from a model into a file: part by part where its format takes that, else at once.
 
 mod needs;
 mod parts;
 
 use std::path::Path;
 
-use portolan::{Crs, Grid, InputError, Model, Progress, RadioMap, Region, Scale, Site};
+use ndarray::Axis;
+use portolan::{Crs, Grid, InputError, Model, Progress, Region, Scale, Site};
 
 pub use needs::{BYTES_AT_ONCE, MapSize, Needs};
 pub use parts::{ModelParts, PartFailure, WatchedParts};
@@ -16,6 +17,7 @@ use crate::gis::{MapPlan, Mask, Masked, check_raster, write_raster};
 use crate::map_arrays::{MapAttributes, attribute_arrays};
 use crate::map_writer::{Element, MapLayout, MapWriter};
 use crate::options::WriteOptions;
+use crate::road::write_blocks;
 
 /// A map to be drawn and written.
 pub struct MapRequest<'a> {
@@ -36,7 +38,7 @@ pub struct MapRequest<'a> {
 }
 
 /// Entries of one strip.
-const STRIP: usize = 1 << 21;
+const STRIP: usize = 1 << 22;
 
 /// Refuses a map that cannot be written, before any work; returns what to say of a large one.
 pub fn check_map(
@@ -60,22 +62,15 @@ pub fn draw_map(
     if Format::of_output(output)?.is_gis() {
         return by_parts(request, progress);
     }
-    if !MapSize::of_model(model, grid, bands.len()).by_strips(output)? {
-        let map = model.map(grid, progress)?;
-        let map = mask.masked(some_bands(map, bands)?)?;
-        write_map(output, &map, &WriteOptions { force, ..WriteOptions::default() })?;
-        let loudest =
-            (0..map.bands()).flat_map(|k| map.band(k)).filter(|x| !x.is_nan()).fold(0.0, f64::max);
-        return Ok(far_above(loudest, model.loudest()).into_iter().chain(mask.note()).collect());
+    let size = MapSize::of_model(model, grid, bands.len());
+    if size.by_strips(output)? {
+        return by_strips(request, size.is_large(), progress);
     }
-    by_strips(request, progress)
-}
-
-fn some_bands(map: RadioMap, bands: &[usize]) -> std::result::Result<RadioMap, InputError> {
-    if bands.len() == map.bands() && bands.iter().enumerate().all(|(i, b)| i == *b) {
-        return Ok(map);
-    }
-    map.select_bands(bands)
+    let map = mask.masked(model.map_bands(grid, bands, progress)?)?;
+    write_map(output, &map, &WriteOptions { force, ..WriteOptions::default() })?;
+    let loudest =
+        (0..map.bands()).flat_map(|k| map.band(k)).filter(|x| !x.is_nan()).fold(0.0, f64::max);
+    Ok(far_above(loudest, model.loudest()).into_iter().chain(mask.note()).collect())
 }
 
 /// For a geographic information system: the writer asks for the parts it needs.
@@ -92,15 +87,19 @@ fn by_parts(
     Ok(far_above(loudest, model.loudest()).into_iter().chain(mask.note()).collect())
 }
 
+/// Into npz, strip by strip: the next one is drawn while the one before is written. Maps that are
+/// large are in float32 as a rule, and leave out the spread of a reading.
 fn by_strips(
     request: &MapRequest<'_>,
+    large: bool,
     progress: &Progress<'_>,
 ) -> std::result::Result<Vec<String>, PartFailure> {
     let MapRequest { model, grid, bands, mask, output, force, .. } = *request;
-    let element = if request.f64 { Element::Float64 } else { Element::Float32 };
+    let element = if large && !request.f64 { Element::Float32 } else { Element::Float64 };
     let mut arrays = vec!["map"];
     if model.gives_spread() {
         arrays.push("spread_db");
+        arrays.extend((!large).then_some("reading_spread_db"));
     }
     let (rows, cols) = (grid.rows(), grid.cols());
     let layout = MapLayout { rows, cols, bands: bands.len(), arrays, element };
@@ -119,7 +118,7 @@ fn by_strips(
     let mut writer = MapWriter::create(output, &layout, &small, force)?;
     let strip = (STRIP / (cols * bands.len()).max(1)).clamp(1, rows);
     let mut loudest = 0.0f64;
-    for first in (0..rows).step_by(strip) {
+    let drawn = (0..rows).step_by(strip).map(|first| {
         let last = (first + strip).min(rows);
         let share = |row: usize| row as f64 / rows as f64;
         let part = progress.part(share(first)..share(last));
@@ -131,11 +130,20 @@ fn by_strips(
         };
         let (mut power, mut spread) = (cube(found.power), found.spread_db.map(cube));
         mask.apply(grid, (first..last, 0..cols), &mut power, spread.as_mut());
+        Ok::<_, PartFailure>((power, spread))
+    });
+    write_blocks(output, drawn, |(power, spread)| {
         writer.write_rows("map", power.view())?;
-        if let Some(spread) = spread {
-            writer.write_rows("spread_db", spread.view())?;
+        let Some(mut spread) = spread else { return Ok(()) };
+        writer.write_rows("spread_db", spread.view())?;
+        if let Some(noise) = noise.as_ref().filter(|_| !large) {
+            spread.lanes_mut(Axis(2)).into_iter().for_each(|mut spectrum| {
+                spectrum.iter_mut().zip(noise).for_each(|(s, noise)| *s = s.hypot(*noise));
+            });
+            writer.write_rows("reading_spread_db", spread.view())?;
         }
-    }
+        Ok(())
+    })?;
     writer.finish()?;
     Ok(far_above(loudest, model.loudest()).into_iter().chain(mask.note()).collect())
 }

@@ -14,12 +14,12 @@ use crate::output::free_space;
 
 /// Sizes from here on are said.
 const LARGE: u64 = 100_000_000;
-/// Maps of more entries than this are written strip by strip.
+/// Maps of more entries than this are large.
 const MOST_AT_ONCE: u64 = 1 << 26;
 /// Factored maps of more entries than this are written without the dense map.
 const MOST_DENSE: u64 = 1 << 24;
-/// Entries that are drawn together for a geographic information system.
-const PART: u64 = 1 << 22;
+/// Entries that two blocks of a raster take the memory of, as they are drawn.
+const PART: u64 = 1 << 23;
 /// Bytes that an entry takes while a map is drawn at once: power, spread and reading spread, and a
 /// copy of each.
 pub const BYTES_AT_ONCE: u64 = 48;
@@ -96,7 +96,7 @@ pub struct MapSize {
     pub bands: usize,
     /// It has a spread, or may have one.
     pub spread: bool,
-    /// It is made of emitters, or may be.
+    /// It is kept as factors, or may be.
     pub factored: bool,
     /// Whether it certainly has the spread that it may have.
     pub sure: bool,
@@ -113,7 +113,7 @@ impl MapSize {
     }
 
     pub fn of_model(model: &Model, grid: Grid, bands: usize) -> Self {
-        let factored = !model.emitters().is_empty();
+        let factored = model.is_factored_on(grid);
         Self { grid, bands, spread: model.gives_spread(), factored, sure: true, fit: 0 }
     }
 
@@ -127,17 +127,20 @@ impl MapSize {
         format!("a map of {rows} x {cols} x {}", self.bands)
     }
 
-    /// Whether the map is written strip by strip: always for a geographic information system, and
-    /// where it is large into npz.
+    /// Whether the map is too large to be drawn at once, or to be written in float64 unasked.
+    pub(super) fn is_large(&self) -> bool {
+        self.entries() > MOST_AT_ONCE
+    }
+
+    /// Whether the map is written part by part: for a geographic information system and into npz.
+    /// Maps that are kept as factors are drawn at once where they fit memory.
     pub fn by_strips(&self, output: &Path) -> Result<bool> {
         let format = Format::of_output(output)?;
-        if format.is_gis() {
+        if format.is_gis() || (format == Format::Npz && !self.factored) {
             return Ok(true);
         }
-        let entries = self.entries();
-        let at_once = entries.saturating_mul(BYTES_AT_ONCE);
-        let short = free_memory().is_some_and(|free| at_once > free / 2);
-        let strips = entries > MOST_AT_ONCE || short;
+        let at_once = self.entries().saturating_mul(BYTES_AT_ONCE);
+        let strips = self.is_large() || free_memory().is_some_and(|free| at_once > free / 2);
         if strips && format != Format::Npz {
             let what = self.what();
             let problem =
@@ -157,10 +160,11 @@ impl MapSize {
         let (file, held) = match (self.by_strips(output)?, Format::of_output(output)?) {
             (true, Format::NetCdf) => ((0, of(1 + spreads, 4)), of(1 + spreads, 1) / 3 + part),
             (true, format) if format.is_gis() => ((0, of(1 + spreads, 4)), part),
-            (true, _) => {
+            (true, _) if self.is_large() => {
                 let bytes = if f64 { 8 } else { 4 };
                 ((of(1 + sure, bytes), of(1 + spreads, bytes)), strip)
             }
+            (true, _) => ((of(1 + 2 * sure, 8), of(1 + 2 * spreads, 8)), strip.min(entries)),
             (false, Format::Csv) => ((of(1 + sure, 1), of(1 + spreads, BYTES_IN_TABLE)), entries),
             (false, _) => {
                 let power = u64::from(!self.factored || entries <= MOST_DENSE);

@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::blocks::each_band;
 use super::earth::System;
 use super::paint::{colour, limits, meaning, write_png};
 use super::parts::{MapAbout, MapParts};
-use super::strips::each_band;
 use crate::error::{Check, Problem, Result};
 use crate::output::{check_output, write_bytes, write_file};
 
@@ -22,7 +22,7 @@ pub(super) fn write_bare_png<P: MapParts>(
     let system = about.crs.map(System::of).transpose().map_err(in_target)?;
     check_beside(path, system.is_some(), force)?;
     let (world, projection) = beside(path);
-    each_band(parts, |_, pixels| {
+    each_band(path, parts, |_, pixels| {
         let width = about.grid.rows();
         let ends = limits(pixels);
         let text = meaning(&about.labels.label(0), ends, about.unit());

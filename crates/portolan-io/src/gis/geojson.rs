@@ -8,10 +8,10 @@ use std::path::Path;
 use portolan::{Crs, Model, Readings, Site};
 use serde_json::{Map, Value, json};
 
+use super::blocks::each_band;
 use super::contour::{Image, Ring};
 use super::earth::Projection;
 use super::parts::{MapAbout, MapParts};
-use super::strips::each_band;
 use crate::error::{Check, Problem, Result};
 use crate::output::write_file;
 
@@ -91,7 +91,7 @@ pub(super) fn write_contours<P: MapParts>(
     let in_target = |problem: Problem| problem.in_target(path);
     let places = Places::around(about.crs, about.grid.origin()).map_err(in_target)?;
     let mut features = Vec::new();
-    each_band(parts, |band, pixels| {
+    each_band(path, parts, |band, pixels| {
         let image = Image { pixels, width: about.grid.rows() };
         let levels = if levels.is_empty() { round_levels(pixels) } else { levels.to_vec() };
         for level in levels {

@@ -1,15 +1,16 @@
 //! Cloud-optimised GeoTIFF (OGC 21-026, OGC 19-008r4): tiles of float32, a layer per band and one
 //! for its spread, overviews averaged in dB, directories first and the full image last.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use rayon::prelude::*;
 
+use super::blocks::{each_block, layers};
 use super::geokeys::geo_tags;
 use super::parts::{MapAbout, MapParts};
-use super::strips::{each_strip, layers};
 use super::tiff::{Image, Values, compressed, head};
 use crate::error::{IoError, Problem};
 use crate::output::Part;
@@ -39,18 +40,19 @@ pub(super) fn write_geotiff<P: MapParts>(
         side: if width.max(height) <= 256 { 256 } else { 512 },
         sizes: sizes(width, height),
         tiles: Vec::new(),
-        pending: Vec::new(),
+        pending: HashMap::new(),
     };
     pyramid.tiles = (0..pyramid.sizes.len())
         .map(|level| vec![Tile::default(); layers * pyramid.across(level) * pyramid.down(level)])
         .collect();
     let side = pyramid.side;
-    each_strip(parts, side, |strip| {
-        for (layer, image) in strip.layers(about.bands) {
-            let column = strip.columns.start / side;
-            pyramid.add(0, layer, column, image, strip.columns.len()).map_err(failed)?;
-        }
-        Ok(())
+    each_block(path, parts, side, |block| {
+        let place = (block.columns.start / side, block.lines.start / side);
+        let images = block.layers().into_iter().map(|layer| {
+            let image = Picture { width: block.columns.len(), pixels: layer.image() };
+            (layer.number, image)
+        });
+        pyramid.add(0, place, images.collect()).map_err(failed)
     })?;
     let output = Part::begin(path).map_err(failed)?;
     pyramid.assemble(&about, &geo, layers, output.file()).map_err(failed)?;
@@ -74,24 +76,27 @@ struct Tile {
     length: u32,
 }
 
-/// A strip of an overview whose western half is there.
-struct Pending {
-    level: usize,
-    layer: usize,
-    column: usize,
-    image: Vec<f32>,
-    /// Columns that are filled.
+/// A tile's pixels, line after line.
+struct Picture {
     width: usize,
+    pixels: Vec<f32>,
 }
 
-/// The tiles of all images, compressed one by one as strips come in.
+/// A tile of an overview of which some quarters are there.
+struct Pending {
+    image: Picture,
+    quarters: usize,
+}
+
+/// The tiles of all images, compressed as they come in.
 struct Pyramid {
     scratch: Part,
     length: u64,
     side: usize,
     sizes: Vec<(usize, usize)>,
     tiles: Vec<Vec<Tile>>,
-    pending: Vec<Pending>,
+    /// By level and layer: of each, one tile at a time is put together.
+    pending: HashMap<(usize, usize), Pending>,
 }
 
 impl Pyramid {
@@ -103,61 +108,65 @@ impl Pyramid {
         self.sizes[level].1.div_ceil(self.side)
     }
 
-    /// Takes a whole strip of tiles of one layer, and what it means for the overviews.
+    /// Takes the tiles of some layers at one place, and what they mean for the overviews. Tiles that
+    /// lie together come one after the other.
     fn add(
         &mut self,
         level: usize,
-        layer: usize,
-        column: usize,
-        image: &[f32],
-        width: usize,
+        (column, row): (usize, usize),
+        images: Vec<(usize, Picture)>,
     ) -> io::Result<()> {
-        self.compress(level, layer, column, image, width)?;
-        if level + 1 == self.sizes.len() {
-            return Ok(());
-        }
-        let (half, half_width) = halved(image, width);
-        let (above, side) = (level + 1, self.side);
-        let west = self.pending.iter().position(|p| (p.level, p.layer) == (above, layer));
-        let whole = match west.map(|at| self.pending.swap_remove(at)) {
-            Some(west) => beside(&west, &half, half_width),
-            None => {
-                Pending { level: above, layer, column: column / 2, image: half, width: half_width }
-            }
-        };
-        let last = (column + 1) * side >= self.sizes[level].0;
-        if whole.width == side || last {
-            self.add(above, layer, whole.column, &whole.image, whole.width)
-        } else {
-            self.pending.push(whole);
-            Ok(())
-        }
-    }
-
-    fn compress(
-        &mut self,
-        level: usize,
-        layer: usize,
-        column: usize,
-        image: &[f32],
-        width: usize,
-    ) -> io::Result<()> {
-        let (side, across, down) = (self.side, self.across(level), self.down(level));
-        let packed = (0..down).into_par_iter().map(|row| {
+        let (side, last) = (self.side, level + 1 == self.sizes.len());
+        let packed = images.into_par_iter().map(|(layer, image)| {
             let mut tile = vec![f32::NAN; side * side];
-            let lines = image.chunks(width).skip(row * side).take(side);
-            for (line, pixels) in lines.enumerate() {
-                tile[line * side..line * side + width].copy_from_slice(pixels);
+            for (line, pixels) in image.pixels.chunks(image.width).enumerate() {
+                tile[line * side..line * side + image.width].copy_from_slice(pixels);
             }
-            compressed(&tile, side)
+            let half = (!last).then(|| halved(&image));
+            Ok((layer, compressed(&tile, side)?, half))
         });
-        for (row, bytes) in packed.collect::<io::Result<Vec<_>>>()?.into_iter().enumerate() {
+        let (across, down) = (self.across(level), self.down(level));
+        let mut halves = Vec::new();
+        for (layer, bytes, half) in packed.collect::<io::Result<Vec<_>>>()? {
             self.scratch.file().write_all(&bytes)?;
             let index = (layer * down + row) * across + column;
             self.tiles[level][index] = Tile { at: self.length, length: bytes.len() as u32 };
             self.length += bytes.len() as u64;
+            halves.extend(half.map(|half| (layer, half)));
         }
-        Ok(())
+        let above = (column / 2, row / 2);
+        let whole = self.gather(level + 1, (column, row), halves);
+        if whole.is_empty() { Ok(()) } else { self.add(level + 1, above, whole) }
+    }
+
+    /// Puts quarters into the tiles of an overview; returns the tiles that are complete.
+    fn gather(
+        &mut self,
+        level: usize,
+        (column, row): (usize, usize),
+        halves: Vec<(usize, Picture)>,
+    ) -> Vec<(usize, Picture)> {
+        let Some(&(width, height)) = self.sizes.get(level) else { return Vec::new() };
+        let (side, left, top) = (self.side, column / 2 * self.side, row / 2 * self.side);
+        let (width, height) = ((width - left).min(side), (height - top).min(side));
+        let quarters = width.div_ceil(side / 2) * height.div_ceil(side / 2);
+        let mut whole = Vec::new();
+        for (layer, half) in halves {
+            let tile = self.pending.entry((level, layer)).or_insert_with(|| {
+                let image = Picture { width, pixels: vec![f32::NAN; width * height] };
+                Pending { image, quarters: 0 }
+            });
+            let (x, y) = (column % 2 * side / 2, row % 2 * side / 2);
+            for (line, pixels) in half.pixels.chunks(half.width).enumerate() {
+                let at = (y + line) * width + x;
+                tile.image.pixels[at..at + half.width].copy_from_slice(pixels);
+            }
+            tile.quarters += 1;
+            if tile.quarters == quarters {
+                whole.extend(self.pending.remove(&(level, layer)).map(|p| (layer, p.image)));
+            }
+        }
+        whole
     }
 
     /// Head, then tiles: the smallest overview's first, the full image's last.
@@ -188,16 +197,15 @@ impl Pyramid {
 }
 
 /// Half as many lines and columns: means of what is known.
-fn halved(image: &[f32], width: usize) -> (Vec<f32>, usize) {
-    let height = image.len() / width.max(1);
-    let half_width = width.div_ceil(2);
-    let mut half = Vec::with_capacity(half_width * height.div_ceil(2));
+fn halved(Picture { width, pixels }: &Picture) -> Picture {
+    let (width, height) = (*width, pixels.len() / (*width).max(1));
+    let mut half = Vec::with_capacity(width.div_ceil(2) * height.div_ceil(2));
     for line in (0..height).step_by(2) {
         for column in (0..width).step_by(2) {
             let (mut sum, mut count) = (0.0f64, 0u32);
             for at_line in line..(line + 2).min(height) {
                 for at_column in column..(column + 2).min(width) {
-                    let value = image[at_line * width + at_column];
+                    let value = pixels[at_line * width + at_column];
                     if !value.is_nan() {
                         sum += f64::from(value);
                         count += 1;
@@ -207,14 +215,7 @@ fn halved(image: &[f32], width: usize) -> (Vec<f32>, usize) {
             half.push(if count > 0 { (sum / f64::from(count)) as f32 } else { f32::NAN });
         }
     }
-    (half, half_width)
-}
-
-/// A strip with another one to its east.
-fn beside(west: &Pending, east: &[f32], east_width: usize) -> Pending {
-    let pairs = west.image.chunks(west.width).zip(east.chunks(east_width));
-    let image = pairs.flat_map(|(a, b)| a.iter().chain(b).copied()).collect();
-    Pending { image, width: west.width + east_width, ..*west }
+    Picture { width: width.div_ceil(2), pixels: half }
 }
 
 /// The tags of one image, without those of its tiles.
@@ -306,9 +307,9 @@ mod tests {
     #[test]
     fn what_is_unknown_does_not_count_in_a_mean() {
         let nan = f32::NAN;
-        let image = [1.0, 3.0, nan, nan, nan, 4.0, 2.0, nan, 6.0];
-        let (half, width) = halved(&image, 3);
-        assert_eq!(width, 2);
-        assert_eq!(half, [2.0, 4.0, 2.0, 6.0]);
+        let pixels = vec![1.0, 3.0, nan, nan, nan, 4.0, 2.0, nan, 6.0];
+        let half = halved(&Picture { width: 3, pixels });
+        assert_eq!(half.width, 2);
+        assert_eq!(half.pixels, [2.0, 4.0, 2.0, 6.0]);
     }
 }

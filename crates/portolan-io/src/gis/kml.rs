@@ -10,11 +10,11 @@ use portolan::{Crs, Site};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, System, ZipWriter};
 
+use super::blocks::each_band;
 use super::earth::{Degrees, Projection};
 use super::geotiff::escaped;
 use super::paint::{colour, legend, limits, meaning, write_png};
 use super::parts::{MapAbout, MapParts};
-use super::strips::each_band;
 use crate::error::{Check, Problem};
 use crate::output::write_file;
 
@@ -38,7 +38,7 @@ pub(super) fn write_kmz<P: MapParts>(
     let warp = Warp::of(&about).map_err(in_target)?;
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     let mut folders = String::new();
-    each_band(parts, |band, pixels| {
+    each_band(path, parts, |band, pixels| {
         let label = about.labels.label(band);
         let ends = limits(pixels);
         let text = meaning(&label, ends, about.unit());

@@ -6,6 +6,7 @@
 
 mod area;
 mod bare_png;
+mod blocks;
 mod cf;
 mod chosen;
 mod contour;
@@ -20,7 +21,6 @@ mod paint;
 mod parts;
 mod raster;
 mod stored;
-mod strips;
 mod tiff;
 mod zarr;
 

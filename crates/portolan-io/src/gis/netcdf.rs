@@ -8,10 +8,10 @@ use netcdf_writer::{
     NcAttrValue, NcFileBuilder, NcSliceInfo, NcSliceInfoElem, NcWriteFormat, NcWriteOptions,
 };
 
+use super::blocks::each_block;
 use super::cf::{Word, grid_mapping};
 use super::parts::{MapAbout, MapParts};
 use super::raster::MapPlan;
-use super::strips::each_strip;
 use crate::error::{Check, Problem};
 use crate::memory;
 use crate::output::write_file;
@@ -33,21 +33,18 @@ pub(super) fn write_netcdf<P: MapParts>(
     let about = parts.about().clone();
     let in_target = |problem: Problem| problem.in_target(path);
     let (mut file, power, spread) = describe(&about).map_err(in_target)?;
-    each_strip(parts, SIDE, |strip| {
+    each_block(path, parts, SIDE, |block| {
         let all = |range: std::ops::Range<usize>| NcSliceInfoElem::Slice {
             start: range.start as u64,
             end: range.end as u64,
             step: 1,
         };
-        for (layer, image) in strip.layers(about.bands) {
-            let (variable, band) = match (layer.checked_sub(about.bands), spread) {
-                (Some(band), Some(spread)) => (spread, band),
-                _ => (power, layer),
-            };
-            let place =
-                [all(band..band + 1), all(0..about.grid.cols()), all(strip.columns.clone())];
+        for layer in block.layers() {
+            let (band, is_spread) = layer.band();
+            let variable = spread.filter(|_| is_spread).unwrap_or(power);
+            let place = [all(band..band + 1), all(block.lines.clone()), all(block.columns.clone())];
             let selection = NcSliceInfo { selections: place.to_vec() };
-            let put = file.write_variable_slice(variable, &selection, image);
+            let put = file.write_variable_slice(variable, &selection, &layer.image());
             put.map_err(|error| in_target(wrong(&error)))?;
         }
         Ok(())

@@ -57,7 +57,7 @@ pub struct Part {
 impl Part {
     /// From linear power; no power at all has no level.
     pub fn from_power(mut power: Array3<f64>, spread_db: Option<Array3<f64>>) -> Self {
-        power.mapv_inplace(|x| if x > 0.0 { 10.0 * x.log10() } else { f64::NAN });
+        power.par_mapv_inplace(|x| if x > 0.0 { 10.0 * x.log10() } else { f64::NAN });
         Self { level_db: power, spread_db }
     }
 }

@@ -10,14 +10,17 @@ use flate2::write::GzEncoder;
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::blocks::{Block, Layer, each_block};
 use super::cf::{Word, grid_mapping};
 use super::parts::{MapAbout, MapParts};
-use super::strips::{Strip, each_strip};
 use crate::error::IoError;
 use crate::output::Folder;
 
 /// Cells along the side of a chunk.
 const SIDE: usize = 512;
+
+/// How hard chunks are compressed: more costs far more time and saves little of measured levels.
+const LEVEL: u32 = 1;
 
 /// The file that describes an array or a group.
 pub(crate) const ABOUT: &str = "zarr.json";
@@ -36,8 +39,12 @@ pub(super) fn write_zarr<P: MapParts>(
     let failed = |source| IoError::Write { path: path.to_owned(), source };
     let folder = Folder::begin(path).map_err(failed)?;
     describe(folder.path(), &about, mapping).map_err(failed)?;
-    each_strip(parts, SIDE, |strip| {
-        Ok(write_strip(folder.path(), &about, &strip).map_err(failed)?)
+    each_block(path, parts, SIDE, |block| {
+        let layers = block.layers();
+        let written = layers
+            .par_iter()
+            .try_for_each(|layer| write_chunk(folder.path(), &about, &block, layer));
+        written.map_err(failed)
     })?;
     Ok(folder.finish(path, force)?)
 }
@@ -47,30 +54,23 @@ fn power_name(about: &MapAbout) -> &'static str {
     if about.unit() == "dBm" { "power_dbm" } else { "power_db" }
 }
 
-fn write_strip(root: &Path, about: &MapAbout, strip: &Strip) -> io::Result<()> {
-    let lines = about.grid.cols();
+fn write_chunk(root: &Path, about: &MapAbout, block: &Block, layer: &Layer<'_>) -> io::Result<()> {
     let (wide, high) = chunk(about);
-    let column = strip.columns.start / SIDE;
-    for (layer, image) in strip.layers(about.bands) {
-        let (name, band) = match layer.checked_sub(about.bands) {
-            Some(band) => ("spread_db", band),
-            None => (power_name(about), layer),
-        };
-        (0..lines.div_ceil(high)).into_par_iter().try_for_each(|row| {
-            let mut values = vec![f32::NAN; wide * high];
-            let some = image.chunks(strip.columns.len()).skip(row * high).take(high);
-            for (line, pixels) in some.enumerate() {
-                values[line * wide..line * wide + pixels.len()].copy_from_slice(pixels);
-            }
-            // A chunk that is not there holds nothing that is known.
-            if values.iter().all(|value| value.is_nan()) {
-                return Ok(());
-            }
-            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-            put(root, &format!("{name}/c/{band}/{row}/{column}"), &bytes)
-        })?;
+    let mut values = vec![f32::NAN; wide * high];
+    for (line, pixels) in layer.lines().enumerate() {
+        values[line * wide..line * wide + pixels.len()].copy_from_slice(pixels);
     }
-    Ok(())
+    // A chunk that is not there holds nothing that is known.
+    if values.iter().all(|value| value.is_nan()) {
+        return Ok(());
+    }
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let (row, column) = (block.lines.start / SIDE, block.columns.start / SIDE);
+    let (name, band) = match layer.band() {
+        (band, true) => ("spread_db", band),
+        (band, false) => (power_name(about), band),
+    };
+    put(root, &format!("{name}/c/{band}/{row}/{column}"), &bytes)
 }
 
 /// Columns and lines of a chunk.
@@ -79,7 +79,7 @@ fn chunk(about: &MapAbout) -> (usize, usize) {
 }
 
 fn put(root: &Path, key: &str, bytes: &[u8]) -> io::Result<()> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(5));
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(LEVEL));
     encoder.write_all(bytes)?;
     let file = root.join(key);
     create_dir_all(file.parent().unwrap_or(root))?;
@@ -192,7 +192,7 @@ fn array(
         "fill_value": fill,
         "codecs": [
             { "name": "bytes", "configuration": { "endian": "little" } },
-            { "name": "gzip", "configuration": { "level": 5 } },
+            { "name": "gzip", "configuration": { "level": LEVEL } },
         ],
         "dimension_names": axes, "attributes": attributes,
     })

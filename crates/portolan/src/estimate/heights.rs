@@ -162,9 +162,14 @@ impl Predictor for Lifted {
     fn factors(
         &self,
         grid: Grid,
+        bands: &[usize],
         progress: &Progress<'_>,
     ) -> Result<Option<FactoredDrawing>, EstimateError> {
-        self.inner.factors(grid.at_height(self.factor * grid.z_m()), progress)
+        self.inner.factors(grid.at_height(self.factor * grid.z_m()), bands, progress)
+    }
+
+    fn is_factored_on(&self, grid: Grid) -> bool {
+        self.inner.is_factored_on(grid.at_height(self.factor * grid.z_m()))
     }
 
     fn sees_heights(&self) -> bool {

@@ -1,5 +1,7 @@
 //! A surface through readings, band group by band group: what the interpolators' models are.
 
+use std::sync::OnceLock;
+
 use ndarray::Array2;
 use rayon::prelude::*;
 
@@ -29,11 +31,11 @@ pub(super) trait Surface: Send + Sync + Sized + 'static {
         blocks(at.len())
     }
 
-    /// Values at places, places x bands of the group.
+    /// Values at places in some bands of the group, places x bands; `out` is zero.
     fn evaluate(
         &self,
         state: &Self::State,
-        group: &Group,
+        bands: (&Group, &[usize]),
         near: Option<&[usize]>,
         at: &[Site],
         out: &mut [f64],
@@ -83,13 +85,26 @@ pub(super) fn local_note(count: usize) -> String {
 pub(super) struct Interpolated<S: Surface> {
     surface: S,
     data: BandData,
-    states: Vec<S::State>,
+    /// Worked out when a group of bands is first asked for.
+    states: Vec<OnceLock<S::State>>,
 }
 
 impl<S: Surface> Interpolated<S> {
-    fn new(surface: S, data: BandData) -> Result<Self, EstimateError> {
-        let states = data.groups.iter().map(|g| surface.prepare(g)).collect::<Result<_, _>>()?;
-        Ok(Self { surface, data, states })
+    fn new(surface: S, data: BandData) -> Self {
+        let states = data.groups.iter().map(|_| OnceLock::new()).collect();
+        Self { surface, data, states }
+    }
+
+    fn state(&self, group: usize) -> Result<&S::State, EstimateError> {
+        if let Some(state) = self.states[group].get() {
+            return Ok(state);
+        }
+        let state = self.surface.prepare(&self.data.groups[group])?;
+        Ok(self.states[group].get_or_init(|| state))
+    }
+
+    fn all_states(&self) -> Result<Vec<&S::State>, EstimateError> {
+        (0..self.states.len()).map(|group| self.state(group)).collect()
     }
 
     pub fn fit(
@@ -103,7 +118,8 @@ impl<S: Surface> Interpolated<S> {
         let flat = flat.as_ref().unwrap_or(readings);
         let joined = averaged(flat, S::KIND)?;
         let places = joined.as_ref().map_or(flat, |joined| &joined.readings);
-        let fitted = Self::new(surface, BandData::new(places, domain))?;
+        let fitted = Self::new(surface, BandData::new(places, domain));
+        fitted.all_states()?;
         let mut model = Model::new(readings, fitted);
         model.report_mut().notes.extend(joined.map(|joined| joined.note));
         Ok(model)
@@ -112,7 +128,7 @@ impl<S: Surface> Interpolated<S> {
     /// Reads what [`Predictor::save`] wrote.
     pub fn boxed(saved: &Saved<'_>) -> Result<Box<dyn Predictor>, EstimateError> {
         let data = BandData::load(saved.archive, saved.bands)?;
-        Ok(Box::new(Self::new(S::load(saved.archive)?, data)?))
+        Ok(Box::new(Self::new(S::load(saved.archive)?, data)))
     }
 }
 
@@ -134,11 +150,12 @@ impl<S: Surface> Predictor for Interpolated<S> {
         let mut power = Array2::zeros((at.len(), bands.len()));
         let asked = self.data.asked(bands);
         let groups = self.data.groups.len();
-        for (g, (group, state)) in self.data.groups.iter().zip(&self.states).enumerate() {
+        for (g, group) in self.data.groups.iter().enumerate() {
             if asked[g].is_empty() {
                 continue;
             }
-            let width = group.bands.len();
+            let (state, width) = (self.state(g)?, asked[g].len());
+            let own: Vec<usize> = asked[g].iter().map(|(k, _)| *k).collect();
             let cuts = self.surface.cut(state, group, at);
             let finished = std::sync::atomic::AtomicUsize::new(0);
             // Batch by batch: what waits to be scattered is small beside the whole.
@@ -150,20 +167,15 @@ impl<S: Surface> Predictor for Interpolated<S> {
                         progress.report(g * cuts.len() + n, groups * cuts.len())?;
                         let sites: Vec<Site> = cut.places.iter().map(|&p| at[p]).collect();
                         let mut out = vec![0.0; sites.len() * width];
-                        self.surface.evaluate(
-                            state,
-                            group,
-                            cut.near.as_deref(),
-                            &sites,
-                            &mut out,
-                        )?;
+                        let near = cut.near.as_deref();
+                        self.surface.evaluate(state, (group, &own), near, &sites, &mut out)?;
                         Ok(out)
                     })
                     .collect::<Result<_, EstimateError>>()?;
                 for (cut, values) in batch.iter().zip(&filled) {
                     for (&place, spectrum) in cut.places.iter().zip(values.chunks(width)) {
-                        for &(k, out) in &asked[g] {
-                            power[[place, out]] = self.data.power(spectrum[k]);
+                        for (&(_, out), value) in asked[g].iter().zip(spectrum) {
+                            power[[place, out]] = self.data.power(*value);
                         }
                     }
                 }
@@ -173,7 +185,7 @@ impl<S: Surface> Predictor for Interpolated<S> {
     }
 
     fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
-        let groups = self.data.groups.iter().zip(&self.states);
+        let groups = self.data.groups.iter().zip(self.all_states()?);
         let values: Option<Vec<Array2<f64>>> =
             groups.map(|(group, state)| self.surface.leave_one_out(state, group)).collect();
         Ok(values.map(|values| {

@@ -1,7 +1,7 @@
 //! Thin-plate splines (Duchon 1977): the smoothest surface, in bending energy, through the
 //! readings. s(x) = sum_i w_i |x - x_i|^2 ln |x - x_i| + a plane, with sum w = 0, sum w x = 0.
 
-use faer::Mat;
+use faer::{Mat, MatRef};
 use ndarray::Array2;
 
 use super::bands::{DOMAIN_OPTIONS, Domain, Group};
@@ -9,7 +9,7 @@ use super::interpolated::{self, Cut, Interpolated, Surface, cut_by_neighbours, l
 use super::{Context, Entry, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Neighbours;
-use crate::linalg::{product, solve_general};
+use crate::linalg::{columns, product, solve_general};
 use crate::model::{Archive, Model};
 use crate::progress::Progress;
 use crate::readings::Readings;
@@ -111,7 +111,10 @@ impl Surface for ThinPlate {
 
     fn prepare(&self, group: &Group) -> Result<Fitted, EstimateError> {
         match self.neighbours(group.sites.len()) {
-            None => Spline::of_group(group, None, self.smoothing).map(Fitted::Whole),
+            None => {
+                let all: Vec<usize> = (0..group.bands.len()).collect();
+                Spline::of_group(group, &all, None, self.smoothing).map(Fitted::Whole)
+            }
             Some(count) => Ok(Fitted::Local { index: Neighbours::new(&group.sites), count }),
         }
     }
@@ -126,15 +129,15 @@ impl Surface for ThinPlate {
     fn evaluate(
         &self,
         fitted: &Fitted,
-        group: &Group,
+        (group, bands): (&Group, &[usize]),
         near: Option<&[usize]>,
         at: &[Site],
         out: &mut [f64],
     ) -> Result<(), EstimateError> {
         match fitted {
-            Fitted::Whole(spline) => spline.evaluate(at, out),
+            Fitted::Whole(spline) => spline.evaluate_bands(at, bands, out),
             Fitted::Local { .. } => {
-                Spline::of_group(group, near, self.smoothing)?.evaluate(at, out);
+                Spline::of_group(group, bands, near, self.smoothing)?.evaluate(at, out);
             }
         }
         Ok(())
@@ -177,9 +180,10 @@ pub(super) struct Spline<P = Site> {
 }
 
 impl Spline {
-    /// Through all sensors of a group or some of them.
+    /// Through all sensors of a group or some of them, in some of its bands.
     fn of_group(
         group: &Group,
+        bands: &[usize],
         some: Option<&[usize]>,
         smoothing: f64,
     ) -> Result<Self, EstimateError> {
@@ -192,8 +196,8 @@ impl Spline {
             }
         };
         let sites: Vec<Site> = sensors.iter().map(|&s| group.sites[s]).collect();
-        let bands = group.values.ncols();
-        Spline::through(sites, bands, |i, k| group.values[[sensors[i], k]], smoothing)
+        let value = |i: usize, k: usize| group.values[[sensors[i], bands[k]]];
+        Spline::through(sites, bands.len(), value, smoothing)
     }
 }
 
@@ -248,6 +252,15 @@ impl<P: Point> Spline<P> {
     }
 
     pub fn evaluate(&self, at: &[P], out: &mut [f64]) {
+        self.evaluate_with(self.coefficients.as_ref(), at, out);
+    }
+
+    fn evaluate_bands(&self, at: &[P], bands: &[usize], out: &mut [f64]) {
+        let own = columns(self.coefficients.as_ref(), bands);
+        self.evaluate_with(own.as_ref(), at, out);
+    }
+
+    fn evaluate_with(&self, coefficients: MatRef<'_, f64>, at: &[P], out: &mut [f64]) {
         let (n, p) = (self.sites.len(), self.plane.terms());
         let mut basis = Mat::zeros(n + p, at.len());
         for (j, site) in at.iter().enumerate() {
@@ -258,7 +271,7 @@ impl<P: Point> Spline<P> {
                 basis[(n + k, j)] = value;
             }
         }
-        let values = product(basis.transpose(), self.coefficients.as_ref());
+        let values = product(basis.transpose(), coefficients);
         for (j, spectrum) in out.chunks_mut(values.ncols()).enumerate() {
             spectrum.iter_mut().enumerate().for_each(|(k, v)| *v = values[(j, k)]);
         }
@@ -356,7 +369,7 @@ mod tests {
         let sites: Vec<Site> = fixture["at"].1.chunks(2).map(|p| Site::new(p[0], p[1])).collect();
         let values = fixture["values"].1.clone();
         let values = Array2::from_shape_vec((sites.len(), 1), values).unwrap();
-        let spline = Spline::of_group(&group(sites, values), None, 0.0).unwrap();
+        let spline = Spline::of_group(&group(sites, values), &[0], None, 0.0).unwrap();
         let at = Grid::new(64, 64, 1.0).unwrap().sites();
         let mut got = vec![0.0; at.len()];
         spline.evaluate(&at, &mut got);
@@ -375,7 +388,7 @@ mod tests {
         let got = surface.leave_one_out(&surface.prepare(&all).unwrap(), &all).unwrap();
         for out in 0..14 {
             let kept: Vec<usize> = (0..14).filter(|i| *i != out).collect();
-            let spline = Spline::of_group(&all, Some(&kept), 0.0).unwrap();
+            let spline = Spline::of_group(&all, &[0], Some(&kept), 0.0).unwrap();
             let mut want = [0.0];
             spline.evaluate(&[sites[out]], &mut want);
             assert!((got[[out, 0]] - want[0]).abs() < 1e-7, "{} {}", got[[out, 0]], want[0]);
@@ -387,7 +400,7 @@ mod tests {
         let sites: Vec<Site> =
             (0..6).map(|i| Site::new(f64::from(2 * i) + 0.25, f64::from(3 * i))).collect();
         let values = Array2::from_shape_fn((6, 1), |(i, _)| 1.0 + 0.5 * i as f64);
-        let spline = Spline::of_group(&group(sites.clone(), values), None, 0.0).unwrap();
+        let spline = Spline::of_group(&group(sites.clone(), values), &[0], None, 0.0).unwrap();
         let mut got = vec![0.0; 6];
         spline.evaluate(&sites, &mut got);
         for (i, value) in got.iter().enumerate() {

@@ -50,18 +50,18 @@ impl<M: WeightedMean> Surface for M {
     fn evaluate(
         &self,
         index: &M::Index,
-        group: &Group,
+        (group, bands): (&Group, &[usize]),
         _near: Option<&[usize]>,
         at: &[Site],
         out: &mut [f64],
     ) -> Result<(), EstimateError> {
         let mut near = Near::default();
-        for (site, spectrum) in at.iter().zip(out.chunks_mut(group.bands.len())) {
+        for (site, spectrum) in at.iter().zip(out.chunks_mut(bands.len())) {
             near.weights.clear();
             self.weigh(index, &group.sites, *site, &mut near);
             for &(sensor, weight) in &near.weights {
                 let values = group.values.row(sensor);
-                spectrum.iter_mut().zip(values).for_each(|(s, v)| *s += weight * v);
+                spectrum.iter_mut().zip(bands).for_each(|(s, k)| *s += weight * values[*k]);
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use faer::{Mat, MatRef};
 
 use super::{Correlation, Trend, TrendFrame};
 use crate::error::EstimateError;
-use crate::linalg::{Cholesky, add_product, product};
+use crate::linalg::{Cholesky, add_product, columns, product};
 use crate::site::{Point, Site};
 
 /// What the nugget is.
@@ -270,23 +270,30 @@ impl<P: Point> Regression<P> {
         Kriged { mean, variance }
     }
 
-    fn mean_from(&self, cross: &Mat<f64>, basis: &Mat<f64>) -> Mat<f64> {
-        let mut mean = product(cross.transpose(), self.weights().as_ref());
-        add_product(mean.as_mut(), basis.as_ref(), self.beta.as_ref(), 1.0);
+    fn mean_from(&self, cross: &Mat<f64>, basis: &Mat<f64>, bands: &[usize]) -> Mat<f64> {
+        let weights = columns(self.weights().as_ref(), bands);
+        let mut mean = product(cross.transpose(), weights.as_ref());
+        let beta = columns(self.beta.as_ref(), bands);
+        add_product(mean.as_mut(), basis.as_ref(), beta.as_ref(), 1.0);
         mean
     }
 
     /// The means of `predict` alone, which cost far less.
-    pub fn mean(&self, at: &[P]) -> Mat<f64> {
-        self.mean_from(&self.sensors.cross(at), &self.sensors.frame.matrix(at))
+    pub fn mean(&self, at: &[P], bands: &[usize]) -> Mat<f64> {
+        self.mean_from(&self.sensors.cross(at), &self.sensors.frame.matrix(at), bands)
+    }
+
+    /// Means in some bands, in that order, and the variance.
+    pub fn predict_bands(&self, at: &[P], bands: &[usize]) -> Kriged {
+        let cross = self.sensors.cross(at);
+        let basis = self.sensors.frame.matrix(at);
+        let mean = self.mean_from(&cross, &basis, bands);
+        let variance = self.sensors.variance(&self.sensors.seen(cross, &basis));
+        Kriged { mean, variance }
     }
 
     pub fn predict(&self, at: &[P]) -> Kriged {
-        let cross = self.sensors.cross(at);
-        let basis = self.sensors.frame.matrix(at);
-        let mean = self.mean_from(&cross, &basis);
-        let variance = self.sensors.variance(&self.sensors.seen(cross, &basis));
-        Kriged { mean, variance }
+        self.predict_bands(at, &(0..self.beta.ncols()).collect::<Vec<_>>())
     }
 }
 

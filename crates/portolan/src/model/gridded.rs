@@ -1,6 +1,6 @@
 //! Models that live on a grid: drawn there once, read between cell centres bilinearly in dB.
 
-use ndarray::{Array2, Array3};
+use ndarray::{Array2, Array3, Axis};
 
 use super::{Archive, FactoredDrawing, Prediction, Predictor};
 use crate::error::{EstimateError, InputError};
@@ -118,16 +118,13 @@ impl Predictor for Gridded {
         bands: &[usize],
         progress: &Progress<'_>,
     ) -> Result<Prediction, EstimateError> {
-        let mut spectrum = vec![0.0; self.map.bands()];
         let mut power = Array2::zeros((at.len(), bands.len()));
-        for (i, site) in at.iter().enumerate() {
+        for (i, (site, mut row)) in at.iter().zip(power.rows_mut()).enumerate() {
             if i % 4096 == 0 {
                 progress.report(i, at.len())?;
             }
-            self.map.spectrum_at(*site, self.floor, &mut spectrum);
-            for (j, &band) in bands.iter().enumerate() {
-                power[[i, j]] = spectrum[band];
-            }
+            let row = row.as_slice_mut().expect("rows are contiguous");
+            self.map.powers_at(*site, self.floor, bands.iter().copied(), row);
         }
         Ok(Prediction::of_power(power))
     }
@@ -135,10 +132,18 @@ impl Predictor for Gridded {
     fn factors(
         &self,
         grid: Grid,
+        bands: &[usize],
         _progress: &Progress<'_>,
     ) -> Result<Option<FactoredDrawing>, EstimateError> {
-        let own = self.map.factors().filter(|_| grid.coincides(&self.grid));
-        Ok(own.map(|factors| FactoredDrawing { factors: factors.clone(), spread_db: None }))
+        let own = self.map.factors().filter(|_| self.is_factored_on(grid));
+        Ok(own.map(|Factors { slf, psd }| {
+            let factors = Factors { slf: slf.clone(), psd: psd.select(Axis(1), bands) };
+            FactoredDrawing { factors, spread_db: None }
+        }))
+    }
+
+    fn is_factored_on(&self, grid: Grid) -> bool {
+        self.map.factors().is_some() && grid.coincides(&self.grid)
     }
 
     fn save(&self, archive: &mut Archive) {

@@ -95,13 +95,20 @@ pub trait Predictor: Send + Sync {
         false
     }
 
-    /// SLFs and PSDs on a grid, where the fit is made of emitters and lives on that grid.
+    /// SLFs and PSDs on a grid in some bands, where the fit is made of emitters and lives on that
+    /// grid.
     fn factors(
         &self,
         _grid: Grid,
+        _bands: &[usize],
         _progress: &Progress<'_>,
     ) -> Result<Option<FactoredDrawing>, EstimateError> {
         Ok(None)
+    }
+
+    /// Whether `factors` gives some on a grid.
+    fn is_factored_on(&self, _grid: Grid) -> bool {
+        false
     }
 
     /// Whether places at several heights are told apart.
@@ -348,13 +355,40 @@ impl Model {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn map(&self, grid: Grid, progress: &Progress<'_>) -> Result<RadioMap, EstimateError> {
-        let (map, spread) = match self.predictor.factors(grid, progress)? {
+        let all: Vec<usize> = (0..self.bands).collect();
+        self.map_bands(grid, &all, progress)
+    }
+
+    /// The map of some bands, in that order: [`RadioMap::select_bands`] of the whole without drawing
+    /// the others.
+    ///
+    /// ```
+    /// # use ndarray::array;
+    /// # use portolan::estimate::{Kriging, Method};
+    /// # use portolan::{Context, Grid, Progress, Readings, Scale, Site, Values};
+    /// # let sites = vec![Site::new(0.0, 0.0), Site::new(8.0, 1.0), Site::new(3.0, 7.5), Site::new(9.0, 9.0)];
+    /// # let power = array![[1e-7, 2e-7], [2e-8, 1e-8], [5e-9, 1e-9], [4e-9, f64::NAN]];
+    /// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+    /// let model = Kriging::default().fit(&readings, &Context::default(), &Progress::silent())?;
+    /// let (grid, silent) = (Grid::new(10, 10, 1.0)?, Progress::silent());
+    /// let second = model.map_bands(grid, &[1], &silent)?;
+    /// assert_eq!(second, model.map(grid, &silent)?.select_bands(&[1])?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn map_bands(
+        &self,
+        grid: Grid,
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<RadioMap, EstimateError> {
+        self.check(&[], bands)?;
+        let (map, spread) = match self.predictor.factors(grid, bands, progress)? {
             Some(drawing) => {
                 (RadioMap::factored(grid, drawing.factors, self.scale)?, drawing.spread_db)
             }
             None => {
-                let found = self.predict(&grid.sites(), progress)?;
-                let shape = (grid.rows(), grid.cols(), self.bands);
+                let found = self.predict_bands(&grid.sites(), bands, progress)?;
+                let shape = (grid.rows(), grid.cols(), bands.len());
                 let cube = |values: Array2<f64>| {
                     values.into_shape_with_order(shape).expect("every cell was asked for")
                 };
@@ -363,18 +397,32 @@ impl Model {
             }
         };
         let noise = self.noise_db().filter(|_| spread.is_some());
-        let map = map.with_labels(self.labels.clone())?.with_spread_db(spread)?;
-        let places = self.emitters.iter().map(|e| e.at).collect();
-        let errors = self.emitters.iter().filter_map(|e| e.at_se_m).collect();
-        let exponents = self.emitters.iter().filter_map(|e| e.exponent).collect();
-        let bands: Option<Vec<usize>> = self.emitters.iter().map(ModelEmitter::band).collect();
+        let noise = noise.map(|all| bands.iter().map(|&band| all[band]).collect());
+        let labels = self.labels.select(bands, self.bands)?;
+        let map = map.with_labels(labels)?.with_spread_db(spread)?;
+        let place = |band: usize| bands.iter().position(|chosen| *chosen == band);
+        let own: Option<Vec<usize>> = self.emitters.iter().map(ModelEmitter::band).collect();
+        // Factored maps keep every emitter, as their factors do.
+        let shown = |r: usize| match &own {
+            Some(own) if map.factors().is_none() => place(own[r]).is_some(),
+            _ => true,
+        };
+        let kept: Vec<usize> = (0..self.emitters.len()).filter(|r| shown(*r)).collect();
+        let emitter_bands: Option<Vec<usize>> =
+            own.and_then(|own| kept.iter().map(|&r| place(own[r])).collect());
+        let emitters = || kept.iter().map(|&r| &self.emitters[r]);
         Ok(map
             .with_crs(self.crs)
             .with_noise_db(noise)?
-            .with_emitters(places)
-            .with_emitter_se_m(errors)?
-            .with_emitter_bands(bands.unwrap_or_default())?
-            .with_exponents(exponents)?)
+            .with_emitters(emitters().map(|e| e.at).collect())
+            .with_emitter_se_m(emitters().filter_map(|e| e.at_se_m).collect())?
+            .with_emitter_bands(emitter_bands.unwrap_or_default())?
+            .with_exponents(emitters().filter_map(|e| e.exponent).collect())?)
+    }
+
+    /// Whether the map on a grid is kept as factors.
+    pub fn is_factored_on(&self, grid: Grid) -> bool {
+        self.predictor.is_factored_on(grid)
     }
 
     /// The map on the grid that the model was told, or on one around its sensors.

@@ -3,6 +3,7 @@
 //! of the shadowing is always taken from the nearest, since sensors behind them add next to nothing
 //! (the screening effect; Stein 2002).
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use faer::Mat;
@@ -81,8 +82,9 @@ pub(crate) struct EmitterKriging {
     /// How many nearest sensors a place's mean looks at; all where None.
     pub neighbours: Option<usize>,
     index: Neighbours,
-    /// Per emitter K^-1 of (values - trend, 1, losses) over all sensors, where all are looked at.
-    whole: Vec<Mat<f64>>,
+    /// Per emitter K^-1 of (values - trend, 1, losses) over all sensors, where all are looked at:
+    /// solved for when the emitter is first drawn.
+    whole: Vec<OnceLock<Mat<f64>>>,
 }
 
 fn singular() -> EstimateError {
@@ -99,20 +101,43 @@ impl EmitterKriging {
         emitters: Vec<EmitterField>,
         neighbours: Option<usize>,
     ) -> Result<Self, EstimateError> {
-        let whole = match neighbours {
-            Some(_) => Vec::new(),
-            None => emitters
-                .par_iter()
-                .map(|e| {
-                    let correlations = e.correlation().matrix(&sensors);
-                    let covariates = Covariates::new(&correlations, e.shadow.sill, &e.noise);
-                    let covariates = covariates.ok_or_else(singular)?;
-                    Ok(e.weigh(&sensors, &e.values, &covariates.cholesky))
-                })
-                .collect::<Result<_, EstimateError>>()?,
-        };
+        let kriging = Self::unsolved(sensors, emitters, neighbours);
+        kriging.solve_all().map(|()| kriging)
+    }
+
+    /// The same without a solution for any emitter yet.
+    pub fn unsolved(
+        sensors: Vec<Site>,
+        emitters: Vec<EmitterField>,
+        neighbours: Option<usize>,
+    ) -> Self {
         let index = Neighbours::new(&sensors);
-        Ok(Self { sensors, emitters, neighbours, index, whole })
+        let whole = emitters.iter().map(|_| OnceLock::new()).collect();
+        Self { sensors, emitters, neighbours, index, whole }
+    }
+
+    pub fn solve_all(&self) -> Result<(), EstimateError> {
+        self.solve(&self.all())
+    }
+
+    fn all(&self) -> Vec<usize> {
+        (0..self.emitters.len()).collect()
+    }
+
+    /// Solves for emitters that are about to be drawn.
+    fn solve(&self, emitters: &[usize]) -> Result<(), EstimateError> {
+        if self.neighbours.is_some() {
+            return Ok(());
+        }
+        emitters.par_iter().filter(|r| self.whole[**r].get().is_none()).try_for_each(|&r| {
+            let e = &self.emitters[r];
+            let correlations = e.correlation().matrix(&self.sensors);
+            let covariates = Covariates::new(&correlations, e.shadow.sill, &e.noise);
+            let covariates = covariates.ok_or_else(singular)?;
+            let found = e.weigh(&self.sensors, &e.values, &covariates.cholesky);
+            self.whole[r].get_or_init(|| found);
+            Ok(())
+        })
     }
 
     /// Log SLFs at the sensors (emitters x sensors) as the other sensors' pseudo-data predict them;
@@ -121,12 +146,14 @@ impl EmitterKriging {
         if self.neighbours.is_some() {
             return Ok(None);
         }
+        self.solve_all()?;
         let sensors = &self.sensors;
         let columns: Vec<Vec<(f64, f64)>> = self
             .emitters
             .par_iter()
             .zip(&self.whole)
             .map(|(e, whole)| {
+                let whole = whole.get().ok_or_else(singular)?;
                 let correlations = e.correlation().matrix(sensors);
                 let covariates = Covariates::new(&correlations, e.shadow.sill, &e.noise);
                 let covariates = covariates.ok_or_else(singular)?;
@@ -140,8 +167,23 @@ impl EmitterKriging {
         }))
     }
 
-    pub fn fields(&self, at: &[Site], progress: &Progress<'_>) -> Result<Fields, EstimateError> {
-        let shape = (self.emitters.len(), at.len());
+    pub fn all_fields(
+        &self,
+        at: &[Site],
+        progress: &Progress<'_>,
+    ) -> Result<Fields, EstimateError> {
+        self.fields(at, &self.all(), progress)
+    }
+
+    /// The fields of some emitters, in that order.
+    pub fn fields(
+        &self,
+        at: &[Site],
+        emitters: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Fields, EstimateError> {
+        self.solve(emitters)?;
+        let shape = (emitters.len(), at.len());
         let (mut mean, mut variance) = (Array2::zeros(shape), Array2::zeros(shape));
         let groups = match self.neighbours {
             Some(count) => self.index.neighbourhoods(at, count, COARSE),
@@ -156,7 +198,7 @@ impl EmitterKriging {
                 let done = 1 + finished.fetch_add(1, Ordering::Relaxed);
                 progress.report(done, parts.len())?;
                 let sites: Vec<Site> = places.iter().map(|&p| at[p]).collect();
-                Patch::new(self, near, &sites).fields()
+                Patch::new(self, near, &sites).fields(emitters)
             })
             .collect::<Result<_, EstimateError>>()?;
         for (Neighbourhood { places, .. }, part) in parts.iter().zip(&drawn) {
@@ -224,18 +266,19 @@ impl<'a> Patch<'a> {
         Self { kriging, at, near, sensors }
     }
 
-    /// Mean and variance of every emitter at the places.
-    fn fields(&self) -> Result<Vec<Vec<(f64, f64)>>, EstimateError> {
+    /// Mean and variance of some emitters at the places.
+    fn fields(&self, emitters: &[usize]) -> Result<Vec<Vec<(f64, f64)>>, EstimateError> {
         let mut last: Option<(f64, Crosses)> = None;
-        let mut fields = Vec::with_capacity(self.kriging.emitters.len());
-        for (r, emitter) in self.kriging.emitters.iter().enumerate() {
+        let mut fields = Vec::with_capacity(emitters.len());
+        for &r in emitters {
+            let emitter = &self.kriging.emitters[r];
             let reach = emitter.shadow.decorrelation_m;
             // Emitters share their decorrelation, as a rule.
             if last.as_ref().is_none_or(|(known, _)| *known != reach) {
                 last = Some((reach, self.crosses(emitter.correlation())));
             }
             let Some((_, crosses)) = &last else { continue };
-            fields.push(self.field(emitter, self.kriging.whole.get(r), crosses)?);
+            fields.push(self.field(emitter, self.kriging.whole[r].get(), crosses)?);
         }
         Ok(fields)
     }

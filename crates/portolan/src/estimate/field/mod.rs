@@ -268,7 +268,7 @@ impl Field {
         let part_targets = Reported::new(&part);
         let (fit, rounds) =
             self.run(&part, &part_targets, emitters, context, &progress.part(0.0..0.7))?;
-        let fields = kriging(&fit, None)?.fields(readings.sites(), &progress.part(0.7..1.0))?;
+        let fields = kriging(&fit, None)?.all_fields(readings.sites(), &progress.part(0.7..1.0))?;
         let targets = Reported::new(readings);
         let logs = scale::everywhere(&fit, &fields, &targets, &some);
         let mut whole = FieldFit {

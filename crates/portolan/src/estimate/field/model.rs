@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ndarray::{Array2, Array3};
+use ndarray::{Array2, Array3, Axis};
 
 use super::draw::{EmitterField, EmitterKriging, Fields};
 use super::law::{Law, Mast, PathLoss, Shadow};
@@ -80,7 +80,7 @@ impl EmitterFields {
             .collect::<Result<_, _>>()?;
         let neighbours = archive.whole("neighbours")?.first().copied();
         let widening = archive.number("widening")?;
-        let kriging = EmitterKriging::new(sensors, fields, neighbours)?;
+        let kriging = EmitterKriging::unsolved(sensors, fields, neighbours);
         Ok(Self::new(kriging, psd, psd_variance, noise_db, widening))
     }
 }
@@ -174,7 +174,7 @@ impl Predictor for EmitterFields {
         bands: &[usize],
         progress: &Progress<'_>,
     ) -> Result<Prediction, EstimateError> {
-        let fields = self.kriging.fields(at, progress)?;
+        let fields = self.kriging.all_fields(at, progress)?;
         let slf = Self::slf(&fields)?;
         let mut power = Array2::zeros((at.len(), bands.len()));
         let mut spread = Array2::zeros((at.len(), bands.len()));
@@ -191,19 +191,24 @@ impl Predictor for EmitterFields {
     fn factors(
         &self,
         grid: Grid,
+        bands: &[usize],
         progress: &Progress<'_>,
     ) -> Result<Option<FactoredDrawing>, EstimateError> {
-        let fields = self.kriging.fields(&grid.sites(), progress)?;
+        let fields = self.kriging.all_fields(&grid.sites(), progress)?;
         let slf = Self::slf(&fields)?;
-        let (emitters, bands) = self.psd.dim();
-        let spread = Array3::from_shape_fn((grid.rows(), grid.cols(), bands), |(i, j, k)| {
-            self.entry(&slf, &fields, i * grid.cols() + j, k).1
+        let shape = (grid.rows(), grid.cols(), bands.len());
+        let spread = Array3::from_shape_fn(shape, |(i, j, k)| {
+            self.entry(&slf, &fields, i * grid.cols() + j, bands[k]).1
         });
         let slf = slf
-            .into_shape_with_order((emitters, grid.rows(), grid.cols()))
+            .into_shape_with_order((self.psd.nrows(), grid.rows(), grid.cols()))
             .expect("every cell was asked for");
-        let factors = Factors { slf, psd: self.psd.clone() };
+        let factors = Factors { slf, psd: self.psd.select(Axis(1), bands) };
         Ok(Some(FactoredDrawing { factors, spread_db: Some(spread) }))
+    }
+
+    fn is_factored_on(&self, _grid: Grid) -> bool {
+        true
     }
 
     fn noise_db(&self) -> Option<Vec<f64>> {

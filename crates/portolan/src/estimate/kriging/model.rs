@@ -2,6 +2,7 @@
 //! or from the nearest.
 
 use std::collections::HashSet;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ndarray::Array2;
@@ -11,7 +12,7 @@ use super::super::bands::{BandData, Group};
 use super::super::interpolated::COARSE;
 use super::super::mixture::Moments;
 use super::super::thin_plate::MOST_TOGETHER;
-use super::scales::{Own, band_noise, band_sills};
+use super::scales::{Own, Scales, band_noise, band_sills};
 use crate::error::EstimateError;
 use crate::gaussian_process::{
     Covariance, Family, Hearing, Kriged, Level, MOST_SENSORS, Neighbourhood, Neighbours,
@@ -86,16 +87,19 @@ struct FittedLaw {
     covariance: Covariance,
     /// Mean and variance of the bands' levels, where they are drawn together.
     levels: Option<(f64, f64)>,
+    /// Up to how many sensors a group looks at all of them.
+    together: usize,
     groups: Vec<Reach>,
 }
 
-/// One group of bands, ready to predict.
+/// One group of bands.
 struct Reach {
     /// Sill of every band: bands differ in how much they vary.
     sills: Vec<f64>,
     /// Noise variance of a reading of every band.
     noise: Vec<f64>,
-    how: How,
+    /// Solved for when a band of the group is first asked for.
+    how: OnceLock<How>,
 }
 
 enum How {
@@ -122,10 +126,29 @@ impl KrigedBands {
         Ok(Self { recipe, data, laws })
     }
 
+    /// Solves for some groups of bands. It is done before their places are shared out among threads,
+    /// so that none is solved for twice.
+    fn solve(
+        &self,
+        groups: impl Iterator<Item = usize>,
+        progress: &Progress<'_>,
+    ) -> Result<(), EstimateError> {
+        let open: Vec<(&FittedLaw, usize)> = groups
+            .flat_map(|g| self.laws.iter().map(move |law| (law, g)))
+            .filter(|(law, g)| law.groups[*g].how.get().is_none())
+            .collect();
+        open.par_iter().try_for_each(|&(law, g)| {
+            progress.check()?;
+            let how = law.reach(&self.recipe, &self.data.groups[g], None)?;
+            law.groups[g].how.get_or_init(|| how);
+            Ok(())
+        })
+    }
+
     /// Places that are asked, cut into parts: of a group that looks at all its sensors in blocks, of
     /// others by neighbourhood.
     fn cuts(&self, group: usize, at: &[Site]) -> Vec<Neighbourhood> {
-        let cuts = match &self.laws[0].groups[group].how {
+        let cuts = match self.laws[0].groups[group].how() {
             How::Whole(_) => {
                 vec![Neighbourhood { sensors: Vec::new(), places: (0..at.len()).collect() }]
             }
@@ -144,12 +167,14 @@ impl KrigedBands {
         asked: &[(usize, usize)],
     ) -> Result<Vec<Moments>, EstimateError> {
         let mut told = vec![Moments::default(); sites.len() * asked.len()];
+        let bands: Vec<usize> = asked.iter().map(|(k, _)| *k).collect();
         for law in &self.laws {
-            let kriged = law.near(&self.recipe, &self.data.groups[g], g, cut, sites)?;
+            let group = (&self.data.groups[g], &law.groups[g], &bands[..]);
+            let kriged = law.near(&self.recipe, group, cut, sites)?;
             let sills = &law.groups[g].sills;
             for (i, row) in told.chunks_mut(asked.len()).enumerate() {
-                for (&(k, _), moments) in asked.iter().zip(row) {
-                    moments.add(law.weight, kriged.mean[(i, k)], sills[k] * kriged.variance[i]);
+                for (n, (&k, moments)) in bands.iter().zip(row).enumerate() {
+                    moments.add(law.weight, kriged.mean[(i, n)], sills[k] * kriged.variance[i]);
                 }
             }
         }
@@ -179,6 +204,22 @@ impl KrigedBands {
             }
         }
         variance.into_iter().map(|v| DB_PER_LN * v.sqrt()).collect()
+    }
+
+    fn scales(&self) -> Scales {
+        let shape = (self.laws.len(), self.data.groups.iter().map(|g| g.bands.len()).sum());
+        let all = |of: fn(&Reach) -> &Vec<f64>| {
+            let mut table = Array2::zeros(shape);
+            for (law, mut row) in self.laws.iter().zip(table.rows_mut()) {
+                for (group, reach) in self.data.groups.iter().zip(&law.groups) {
+                    let values = group.bands.iter().zip(of(reach));
+                    values.for_each(|(&band, value)| row[band] = *value);
+                }
+            }
+            table
+        };
+        let levels = self.laws.iter().map(|law| law.levels).collect();
+        Scales { sills: all(|r| &r.sills), noise: all(|r| &r.noise), levels }
     }
 
     pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
@@ -222,7 +263,28 @@ impl KrigedBands {
             levels: archive.pair("levels")?,
             hearing: archive.pair("hearing")?.map(|(floor, softness)| Hearing { floor, softness }),
         };
-        Self::new(recipe, &laws, BandData::load(archive, bands)?)
+        let data = BandData::load(archive, bands)?;
+        // Older models have no scales: they are found again.
+        if !archive.has("sills") {
+            return Self::new(recipe, &laws, data);
+        }
+        let scales = Scales::load(archive, laws.len(), bands)?;
+        let together = together(data.groups.iter().map(|g| g.sites.len()));
+        let laws = laws.iter().enumerate().map(|(l, law)| {
+            let groups = data.groups.iter().map(|group| {
+                let of = |all: &Array2<f64>| group.bands.iter().map(|&b| all[[l, b]]).collect();
+                Reach { sills: of(&scales.sills), noise: of(&scales.noise), how: OnceLock::new() }
+            });
+            let WeightedCovariance { weight, covariance } = *law;
+            FittedLaw {
+                weight,
+                covariance,
+                levels: scales.levels[l],
+                together,
+                groups: groups.collect(),
+            }
+        });
+        Ok(Self { recipe, laws: laws.collect(), data })
     }
 }
 
@@ -236,16 +298,20 @@ impl FittedLaw {
         WeightedCovariance { weight, covariance }: WeightedCovariance,
         data: &BandData,
     ) -> Result<Self, EstimateError> {
-        let mut law = Self { weight, covariance, levels: recipe.levels, groups: Vec::new() };
         let together = together(data.groups.iter().map(|g| g.sites.len()));
+        let levels = recipe.levels;
+        let mut law = Self { weight, covariance, levels, together, groups: Vec::new() };
         if law.levels.is_none() && draws_together(recipe, data) {
             law.levels = law.common_level(recipe, data)?;
         }
         let found: Vec<(How, Vec<Own>)> = data
             .groups
             .par_iter()
-            .map(|group| law.reach(recipe, group, together))
-            .collect::<Result<_, _>>()?;
+            .map(|group| {
+                let mut own = Vec::new();
+                Ok((law.reach(recipe, group, Some(&mut own))?, own))
+            })
+            .collect::<Result<_, EstimateError>>()?;
         let (hows, own): (Vec<How>, Vec<Vec<Own>>) = found.into_iter().unzip();
         let own: Vec<Own> = own.into_iter().flatten().collect();
         let sills = match recipe.sill_fixed {
@@ -258,7 +324,7 @@ impl FittedLaw {
                 rest.by_ref().take(group.bands.len()).unzip();
             let noise: Vec<f64> = of_noise.iter().map(|sill| law.ratio() * sill).collect();
             let noise = band_noise(&group.scatter, &noise);
-            law.groups.push(Reach { sills, noise, how });
+            law.groups.push(Reach { sills, noise, how: how.into() });
         }
         Ok(law)
     }
@@ -272,7 +338,8 @@ impl FittedLaw {
         let mut known: Vec<(f64, f64)> = Vec::new();
         for group in &data.groups {
             let kept = clustered(&group.sites, MOST_SENSORS);
-            let (levels, variance) = self.regression(recipe, &group.part(&kept))?.levels();
+            let all: Vec<usize> = (0..group.bands.len()).collect();
+            let (levels, variance) = self.regression(recipe, &group.part(&kept, &all))?.levels();
             known.extend(levels.into_iter().map(|level| (level, variance * self.covariance.sill)));
         }
         if known.len() < LEAST_BANDS {
@@ -326,44 +393,50 @@ impl FittedLaw {
         )
     }
 
-    /// How a group is looked at, and what its bands say of their sills.
+    /// How a group is looked at; `own` takes what its bands say of their sills.
     fn reach(
         &self,
         recipe: &Recipe,
         group: &Group,
-        together: usize,
-    ) -> Result<(How, Vec<Own>), EstimateError> {
-        let own = |regression: &Regression| {
-            Own::of(regression.sills(), regression.freedom(), group.bands.len())
+        own: Option<&mut Vec<Own>>,
+    ) -> Result<How, EstimateError> {
+        let judge = |regression: &Regression, own: &mut Vec<Own>| {
+            *own = Own::of(regression.sills(), regression.freedom(), group.bands.len());
         };
-        let Some(count) = recipe.neighbours_of(group.sites.len(), together) else {
+        let Some(count) = recipe.neighbours_of(group.sites.len(), self.together) else {
             let regression = Box::new(self.regression(recipe, &group.sample())?);
-            let own = own(&regression);
-            return Ok((How::Whole(regression), own));
+            own.into_iter().for_each(|own| judge(&regression, own));
+            return Ok(How::Whole(regression));
         };
-        let kept = clustered(&group.sites, MOST_SENSORS);
-        let regression = self.regression(recipe, &group.part(&kept))?;
-        let free = recipe.trend == Trend::Constant && self.levels.is_none();
-        let centre = free.then(|| regression.levels());
         let index = Neighbours::new(&group.sites);
-        Ok((How::Local { index, count, centre }, own(&regression)))
+        let free = recipe.trend == Trend::Constant && self.levels.is_none();
+        if !free && own.is_none() {
+            return Ok(How::Local { index, count, centre: None });
+        }
+        let kept = clustered(&group.sites, MOST_SENSORS);
+        let all: Vec<usize> = (0..group.bands.len()).collect();
+        let regression = self.regression(recipe, &group.part(&kept, &all))?;
+        own.into_iter().for_each(|own| judge(&regression, own));
+        let centre = free.then(|| regression.levels());
+        Ok(How::Local { index, count, centre })
     }
 
-    /// What is known about places that share a neighbourhood. Where there are fewer places than
-    /// bands their weights are found instead of solving for the readings of every band.
+    /// What is known about places that share a neighbourhood in some bands of a group, in that order.
+    /// Where there are fewer places than bands their weights are found instead of solving for the
+    /// readings of every band.
     fn near(
         &self,
         recipe: &Recipe,
-        group: &Group,
-        g: usize,
+        (group, reach, bands): (&Group, &Reach, &[usize]),
         near: &Neighbourhood,
         sites: &[Site],
     ) -> Result<Kriged, EstimateError> {
-        match &self.groups[g].how {
-            How::Whole(regression) => Ok(regression.predict(sites)),
+        match reach.how() {
+            How::Whole(regression) => Ok(regression.predict_bands(sites, bands)),
             How::Local { centre, .. } => {
-                let local = self.local(recipe, group, centre.as_ref(), &near.sensors)?;
-                let mut kriged = match sites.len() < group.bands.len() {
+                let centre = centre_of(centre, bands);
+                let local = self.local(recipe, (group, bands), centre.as_ref(), &near.sensors)?;
+                let mut kriged = match sites.len() < bands.len() {
                     true => local.sensors.predict(local.values.as_ref(), sites),
                     false => local.regression().predict(sites),
                 };
@@ -377,18 +450,21 @@ impl FittedLaw {
     fn mean_near(
         &self,
         recipe: &Recipe,
-        group: &Group,
-        g: usize,
+        (group, reach, bands): (&Group, &Reach, &[usize]),
         near: &Neighbourhood,
         sites: &[Site],
     ) -> Result<faer::Mat<f64>, EstimateError> {
-        match &self.groups[g].how {
-            How::Whole(regression) => Ok(regression.mean(sites)),
+        match reach.how() {
+            How::Whole(regression) => Ok(regression.mean(sites, bands)),
             How::Local { centre, .. } => {
-                let local = self.local(recipe, group, centre.as_ref(), &near.sensors)?;
-                let mut mean = match sites.len() < group.bands.len() {
+                let centre = centre_of(centre, bands);
+                let local = self.local(recipe, (group, bands), centre.as_ref(), &near.sensors)?;
+                let mut mean = match sites.len() < bands.len() {
                     true => local.sensors.predict(local.values.as_ref(), sites).mean,
-                    false => local.regression().mean(sites),
+                    false => {
+                        let all: Vec<usize> = (0..bands.len()).collect();
+                        local.regression().mean(sites, &all)
+                    }
                 };
                 add_centre(&mut mean, centre.as_ref());
                 Ok(mean)
@@ -400,11 +476,11 @@ impl FittedLaw {
     fn local(
         &self,
         recipe: &Recipe,
-        group: &Group,
+        (group, bands): (&Group, &[usize]),
         centre: Option<&(Vec<f64>, f64)>,
         sensors: &[usize],
     ) -> Result<Local, EstimateError> {
-        let mut sample = group.part(sensors);
+        let mut sample = group.part(sensors, bands);
         let level = match centre {
             Some((levels, variance)) => {
                 for (k, level) in levels.iter().enumerate() {
@@ -420,6 +496,18 @@ impl FittedLaw {
         let sensors = self.sensors(recipe, &sample, level)?;
         Ok(Local { sensors, values: sample.values })
     }
+}
+
+impl Reach {
+    fn how(&self) -> &How {
+        self.how.get().expect("the group was solved for before it is asked")
+    }
+}
+
+/// The levels of some bands.
+fn centre_of(centre: &Option<(Vec<f64>, f64)>, bands: &[usize]) -> Option<(Vec<f64>, f64)> {
+    let (levels, variance) = centre.as_ref()?;
+    Some((bands.iter().map(|&k| levels[k]).collect(), *variance))
 }
 
 /// Sensors of a neighbourhood and what they read.
@@ -449,12 +537,12 @@ fn draws_together(recipe: &Recipe, data: &BandData) -> bool {
 }
 
 impl Group {
-    /// Some of the sensors, as the regression sees them.
-    fn part(&self, sensors: &[usize]) -> Sample {
+    /// Some of the sensors and bands, as the regression sees them.
+    fn part(&self, sensors: &[usize], bands: &[usize]) -> Sample {
         Sample {
             sites: sensors.iter().map(|&s| self.sites[s]).collect(),
-            values: faer::Mat::from_fn(sensors.len(), self.bands.len(), |i, k| {
-                self.values[[sensors[i], k]]
+            values: faer::Mat::from_fn(sensors.len(), bands.len(), |i, k| {
+                self.values[[sensors[i], bands[k]]]
             }),
             share: sensors.iter().map(|&s| self.share[s]).collect(),
             stated: sensors.iter().map(|&s| self.stated[s]).collect(),
@@ -477,6 +565,7 @@ impl Predictor for KrigedBands {
         let mut power = Array2::zeros((at.len(), bands.len()));
         let mut spread = Array2::zeros((at.len(), bands.len()));
         let asked = self.data.asked(bands);
+        self.solve((0..asked.len()).filter(|g| !asked[*g].is_empty()), progress)?;
         for (g, asked) in asked.iter().enumerate().filter(|(_, asked)| !asked.is_empty()) {
             let cuts = self.cuts(g, at);
             let finished = AtomicUsize::new(0);
@@ -515,6 +604,7 @@ impl Predictor for KrigedBands {
     ) -> Result<Array2<f64>, EstimateError> {
         let mut power = Array2::zeros((at.len(), bands.len()));
         let asked = self.data.asked(bands);
+        self.solve((0..asked.len()).filter(|g| !asked[*g].is_empty()), progress)?;
         for (g, asked) in asked.iter().enumerate().filter(|(_, asked)| !asked.is_empty()) {
             for batch in self.cuts(g, at).chunks(BATCH) {
                 progress.check()?;
@@ -523,12 +613,13 @@ impl Predictor for KrigedBands {
                     .map(|cut| {
                         let sites = cut.sites(at);
                         let mut mean = vec![Moments::default(); sites.len() * asked.len()];
+                        let own: Vec<usize> = asked.iter().map(|(k, _)| *k).collect();
                         for law in &self.laws {
-                            let group = &self.data.groups[g];
-                            let own = law.mean_near(&self.recipe, group, g, cut, &sites)?;
+                            let group = (&self.data.groups[g], &law.groups[g], &own[..]);
+                            let told = law.mean_near(&self.recipe, group, cut, &sites)?;
                             for (i, row) in mean.chunks_mut(asked.len()).enumerate() {
-                                for (&(k, _), mean) in asked.iter().zip(row) {
-                                    mean.add(law.weight, own[(i, k)], 0.0);
+                                for (n, mean) in row.iter_mut().enumerate() {
+                                    mean.add(law.weight, told[(i, n)], 0.0);
                                 }
                             }
                         }
@@ -556,13 +647,14 @@ impl Predictor for KrigedBands {
     }
 
     fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
+        self.solve(0..self.data.groups.len(), &Progress::silent())?;
         let shapes = self.data.groups.iter().map(|group| group.values.dim());
         let mut moments: Vec<Array2<Moments>> =
             shapes.map(|shape| Array2::from_elem(shape, Moments::default())).collect();
         for law in &self.laws {
             let groups = self.data.groups.iter().zip(&law.groups).zip(&mut moments);
             for ((group, reach), moments) in groups {
-                let How::Whole(regression) = &reach.how else { return Ok(None) };
+                let How::Whole(regression) = reach.how() else { return Ok(None) };
                 let left = regression.leave_one_out(group.sample().values.as_ref());
                 for ((i, k), moments) in moments.indexed_iter_mut() {
                     let variance = reach.sills[k] * left.variance[i];
@@ -592,7 +684,8 @@ impl Predictor for KrigedBands {
                 if kept.is_empty() {
                     return Ok(Vec::new());
                 }
-                let sample = group.part(&kept);
+                let all: Vec<usize> = (0..group.bands.len()).collect();
+                let sample = group.part(&kept, &all);
                 let mut moments = vec![Moments::default(); left_out.len() * group.bands.len()];
                 for law in &self.laws {
                     let kriged = law.regression(&self.recipe, &sample)?.predict(left_out);
@@ -624,10 +717,97 @@ impl Predictor for KrigedBands {
             [*weight, decorrelation_m, sill, nugget][j]
         });
         archive.put_matrix("laws", &laws);
+        self.scales().save(archive);
         archive.put_whole("neighbours", self.recipe.neighbours);
         archive.put_whole("sill_fixed", [usize::from(self.recipe.sill_fixed)]);
         archive.put_pair("levels", self.recipe.levels);
         archive.put_pair("hearing", self.recipe.hearing.map(|h| (h.floor, h.softness)));
         self.data.save(archive);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::{Context, Kriging, Method};
+    use crate::readings::{Readings, Values};
+    use crate::scale::Scale;
+
+    /// Six bands, of which the first two miss the same sensors and every other its own.
+    fn fitted(kriging: &Kriging, sensors: usize) -> Archive {
+        let sites: Vec<Site> =
+            (0..sensors).map(|i| Site::new((i * i % 31) as f64, (i * 7 % 19) as f64)).collect();
+        let power = Array2::from_shape_fn((sensors, 6), |(i, k)| match i % 11 == k.max(1) {
+            true => f64::NAN,
+            false => 10f64.powf(-6.0 - ((i * (k + 3)) % 13) as f64 / 10.0),
+        });
+        let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
+        let model = kriging.fit(&readings, &Context::default(), &Progress::silent()).unwrap();
+        let mut archive = Archive::default();
+        model.predictor().save(&mut archive);
+        archive
+    }
+
+    fn places() -> Vec<Site> {
+        (0..40).map(|i| Site::new(f64::from(i) * 0.8, f64::from(i * i % 17))).collect()
+    }
+
+    #[test]
+    fn a_model_that_is_read_solves_for_the_bands_that_are_asked_for() {
+        for neighbours in [None, Some(9)] {
+            let archive = fitted(&Kriging { neighbours, ..Kriging::default() }, 60);
+            let (model, silent) = (KrigedBands::load(&archive, 6).unwrap(), Progress::silent());
+            let solved = || -> Vec<Vec<usize>> {
+                let groups = model.data.groups.iter().enumerate();
+                let known = groups.filter(|(g, _)| {
+                    model.laws.iter().all(|law| law.groups[*g].how.get().is_some())
+                });
+                known.map(|(_, group)| group.bands.clone()).collect()
+            };
+            assert_eq!(model.data.groups.len(), 5);
+            assert!(solved().is_empty());
+            let one = model.predict(&places(), &[1], &silent).unwrap();
+            assert_eq!(solved(), [[0, 1]]);
+            let all = model.predict(&places(), &[0, 1, 2, 3, 4, 5], &silent).unwrap();
+            assert_eq!(solved().len(), 5);
+            for place in 0..40 {
+                let ratio = one.power[[place, 0]] / all.power[[place, 1]];
+                assert!((10.0 * ratio.log10()).abs() < 1e-9, "{ratio}");
+            }
+        }
+    }
+
+    #[test]
+    fn scales_that_are_read_are_those_of_models_without_them() {
+        for kriging in [Kriging::default(), Kriging { neighbours: Some(9), ..Kriging::default() }] {
+            // Few sensors: the levels of all bands are drawn together.
+            for sensors in [60, 200] {
+                let archive = fitted(&kriging, sensors);
+                let old = Archive::new(archive.entries().filter_map(|(name, stored)| {
+                    let known = ["sills", "noise", "law_levels"].contains(&name);
+                    (!known).then(|| (name.to_string(), stored.clone()))
+                }));
+                assert!(archive.has("sills") && !old.has("sills"));
+                let [new, old] = [archive, old].map(|a| KrigedBands::load(&a, 6).unwrap());
+                let told = |model: &KrigedBands| {
+                    model.predict(&places(), &[4, 0], &Progress::silent()).unwrap()
+                };
+                assert_eq!(told(&new), told(&old));
+            }
+        }
+    }
+
+    #[test]
+    fn scales_that_do_not_fit_are_refused() {
+        let archive = fitted(&Kriging::default(), 60);
+        for (name, wrong) in [("sills", -1.0), ("noise", f64::NAN), ("law_levels", f64::INFINITY)] {
+            let mut damaged = archive.clone();
+            let mut values = archive.matrix(name).unwrap();
+            values[[0, 0]] = wrong;
+            damaged.put_matrix(name, &values);
+            assert!(KrigedBands::load(&damaged, 6).is_err(), "{name}");
+            damaged.put_matrix(name, &Array2::zeros((1, 1)));
+            assert!(KrigedBands::load(&damaged, 6).is_err(), "{name}");
+        }
     }
 }

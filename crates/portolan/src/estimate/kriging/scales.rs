@@ -2,7 +2,11 @@
 //! drawn towards the others' as far as bands are alike, and noise of its own where places were read
 //! repeatedly.
 
+use ndarray::{Array2, ArrayView1};
+
+use crate::error::EstimateError;
 use crate::gaussian_process::Scatter;
+use crate::model::{Archive, damaged};
 
 /// What is known of a band's scale by its own readings.
 pub(in crate::estimate) struct Own {
@@ -84,6 +88,45 @@ impl Own {
     pub fn of(sills: Option<Vec<(f64, f64)>>, freedom: f64, bands: usize) -> Vec<Own> {
         let sill = |k: usize| sills.as_ref().map(|s| s[k]);
         (0..bands).map(|k| Own { sill: sill(k), freedom: freedom.max(0.0) }).collect()
+    }
+}
+
+/// What the bands' own readings say under every law.
+pub(in crate::estimate) struct Scales {
+    /// Laws x bands.
+    pub sills: Array2<f64>,
+    pub noise: Array2<f64>,
+    /// Mean and variance of the bands' levels under each law.
+    pub levels: Vec<Option<(f64, f64)>>,
+}
+
+impl Scales {
+    pub fn save(&self, archive: &mut Archive) {
+        archive.put_matrix("sills", &self.sills);
+        archive.put_matrix("noise", &self.noise);
+        let level = |l: usize| self.levels[l].map_or([f64::NAN; 2], |(mean, v)| [mean, v]);
+        let levels = Array2::from_shape_fn((self.levels.len(), 2), |(l, j)| level(l)[j]);
+        archive.put_matrix("law_levels", &levels);
+    }
+
+    pub fn load(archive: &Archive, laws: usize, bands: usize) -> Result<Self, EstimateError> {
+        let (sills, noise) = (archive.matrix("sills")?, archive.matrix("noise")?);
+        let levels = archive.matrix("law_levels")?;
+        let wrong = || Err(damaged("sills", "does not fit the others").into());
+        if [sills.dim(), noise.dim(), levels.dim()] != [(laws, bands), (laws, bands), (laws, 2)] {
+            return wrong();
+        }
+        let scale = |v: &f64| v.is_finite() && *v >= 0.0;
+        let level = |row: ArrayView1<'_, f64>| {
+            row.iter().all(|v| v.is_nan())
+                || (row[0].is_finite() && row[1].is_finite() && row[1] > 0.0)
+        };
+        if !sills.iter().chain(&noise).all(scale) || !levels.rows().into_iter().all(level) {
+            return wrong();
+        }
+        let level = |row: ArrayView1<'_, f64>| (!row[0].is_nan()).then(|| (row[0], row[1]));
+        let levels = levels.rows().into_iter().map(level).collect();
+        Ok(Self { sills, noise, levels })
     }
 }
 

@@ -418,17 +418,17 @@ fn parts(fields: Vec<BandField>) -> Result<Vec<Part>, EstimateError> {
         groups[slot].1.push(band);
         groups[slot].2.push(field);
     }
-    groups.into_par_iter().map(|(sites, bands, fields)| Part::new(sites, bands, fields)).collect()
+    let solved = |(sites, bands, fields)| {
+        let part = Part::new(sites, bands, fields);
+        part.kriging.solve_all().map(|()| part)
+    };
+    groups.into_par_iter().map(solved).collect()
 }
 
 impl Part {
-    fn new(
-        sites: Vec<Site>,
-        bands: Vec<usize>,
-        fields: Vec<EmitterField>,
-    ) -> Result<Self, EstimateError> {
+    fn new(sites: Vec<Site>, bands: Vec<usize>, fields: Vec<EmitterField>) -> Self {
         let neighbours = (sites.len() > TOGETHER).then_some(NEIGHBOURS);
-        Ok(Part { bands, kriging: EmitterKriging::new(sites, fields, neighbours)? })
+        Part { bands, kriging: EmitterKriging::unsolved(sites, fields, neighbours) }
     }
 }
 

@@ -85,7 +85,7 @@ impl BandsAlone {
                     .iter()
                     .map(|b| load_field(archive, &format!("{s}_{b}"), sites.len()))
                     .collect::<Result<_, _>>()?;
-                parts.push(Part::new(sites, own, fields)?);
+                parts.push(Part::new(sites, own, fields));
             }
             let sound = noise.iter().all(|n| *n >= 0.0) && noise.len() == bands;
             let sound = sound && weights.iter().all(|w| (0.0..=1.0).contains(w));
@@ -140,7 +140,7 @@ impl Part {
             .collect::<Result<_, _>>()?;
         let neighbours = self.kriging.neighbours;
         let kriging = EmitterKriging::new(sites, fields, neighbours)?;
-        Ok(Some(kriging.fields(at, &Progress::silent())?))
+        Ok(Some(kriging.all_fields(at, &Progress::silent())?))
     }
 }
 
@@ -187,11 +187,12 @@ impl Predictor for BandsAlone {
                 if wanted.is_empty() {
                     continue;
                 }
-                let fields = part.kriging.fields(at, &progress.quiet())?;
-                for (out, r) in wanted {
+                let emitters: Vec<usize> = wanted.iter().map(|(_, r)| *r).collect();
+                let fields = part.kriging.fields(at, &emitters, &progress.quiet())?;
+                for (n, (out, _)) in wanted.into_iter().enumerate() {
                     let weight = side.weights[bands[out]];
                     for place in 0..at.len() {
-                        let (f, v) = (fields.mean[[r, place]], fields.variance[[r, place]]);
+                        let (f, v) = (fields.mean[[n, place]], fields.variance[[n, place]]);
                         sums[[place, out]].add(weight, f, v);
                     }
                 }

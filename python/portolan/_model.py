@@ -150,6 +150,14 @@ class Model(Drawable):
         """What the fit says about itself: method, what was chosen and why, parameters, notes."""
         return self._native.report
 
+    def update(self, readings: Readings) -> None:
+        """Adds readings of the same bands; the law stays what the fit found.
+
+        Then the model predicts what all readings say under it, whichever came first. Kriging, ``field``
+        with bands that share nothing, and the interpolators take further readings.
+        """
+        self._native = self._native.updated(readings._native)
+
     def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Writes the model (.npz); the command ``portolan predict`` reads it too."""
         self._native.write(os.fspath(path), force)

@@ -36,7 +36,8 @@ class Readings:
     paper simulates them. ``not_heard`` marks entries that are only known to lie below ``floor``
     (one level for all bands or one each); ``repeats`` says how often an entry was read, ``noise_db``
     its standard deviation, ``time_s`` when a sensor read; ``crs`` where on Earth the metres are
-    counted ("EPSG:32632").
+    counted ("EPSG:32632"). ``further`` readings are to update a model (:meth:`Model.update`): one is
+    enough, and bands may be empty.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Readings:
         time_s: ArrayLike | None = None,
         z: ArrayLike | None = None,
         crs: str | None = None,
+        further: bool = False,
     ) -> None:
         db = as_floats(values, "values")
         self._native = _made(
@@ -71,6 +73,7 @@ class Readings:
             time_s=time_s,
             z=z,
             crs=crs,
+            further=further,
         )
 
     @classmethod
@@ -149,6 +152,7 @@ class Readings:
         band_width_hz: float | None = None,
         band_edges_hz: Sequence[float] | None = None,
         measured: str | os.PathLike[str] | None = None,
+        further: bool = False,
     ) -> Readings:
         """Readings from a file of any kind that the command ``portolan`` reads.
 
@@ -175,6 +179,7 @@ class Readings:
             band_width_hz=band_width_hz,
             band_edges_hz=None if band_edges_hz is None else [float(edge) for edge in band_edges_hz],
             measured=None if measured is None else os.fspath(measured),
+            further=further,
         )
         for line in said:
             warnings.warn(line, stacklevel=2)
@@ -279,7 +284,7 @@ class Readings:
         return len(self._native.places)
 
     def __getitem__(self, sensors: Any) -> Readings:
-        """Some of the sensors, by slice, indices or mask."""
+        """Some of the sensors, by slice, indices or mask; as few as one, to update a model."""
         chosen = np.arange(len(self))[sensors]
         return self._of(self._native.subset([int(i) for i in np.atleast_1d(chosen)]))
 
@@ -303,6 +308,7 @@ class Readings:
             "noise_db": native.noise_db,
             "time_s": native.time_s,
             "crs": native.crs,
+            "further": native.further,
             "quantiser": None if levels is None else levels[1:],
         }
         values = native.power if levels is None else levels[0]
@@ -344,6 +350,7 @@ def _made(
     time_s: ArrayLike | None = None,
     z: ArrayLike | None = None,
     crs: str | None = None,
+    further: bool = False,
 ) -> _native.NativeReadings:
     """Native readings of a table of values or of levels."""
     at = as_floats(places, "places")
@@ -387,6 +394,7 @@ def _made(
         repeats=wide(repeats, "repeats"),
         noise_db=wide(noise_db, "noise_db"),
         time_s=None if time_s is None else as_floats(time_s, "time_s"),
+        further=further,
     )
     return made if crs is None else made.with_crs(crs)
 

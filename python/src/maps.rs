@@ -95,7 +95,8 @@ pub fn map_of(
         .and_then(|map| map.with_spread_db(spread_db.map(|s| s.as_array().to_owned())))
         .map_err(errors::input)?;
     if let Some(emitters) = emitters {
-        inner = inner.with_emitters(arrays::sites(emitters.as_array(), 0.0).map_err(errors::input)?);
+        inner =
+            inner.with_emitters(arrays::sites(emitters.as_array(), 0.0).map_err(errors::input)?);
     }
     Ok(NativeMap { inner: inner.with_crs(earth::crs(crs)?) })
 }

@@ -369,6 +369,12 @@ impl NativeModel {
         Ok(list)
     }
 
+    fn updated(&self, py: Python<'_>, readings: &Bound<'_, NativeReadings>) -> PyResult<Self> {
+        let readings = &readings.get().inner;
+        let inner = py.detach(|| self.inner.updated(readings)).map_err(errors::estimate)?;
+        Ok(Self { inner })
+    }
+
     fn write(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {
         py.detach(|| portolan_io::write_model(&path, &self.inner, force)).map_err(errors::io)
     }

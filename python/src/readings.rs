@@ -29,7 +29,7 @@ pub struct NativeReadings {
 #[pyfunction]
 #[pyo3(signature = (places, values, *, linear = false, levels = None, unit = "dbm", offset = None, names = None,
     freq_hz = None, not_heard = None, floor_db = None, repeats = None, noise_db = None,
-    time_s = None))]
+    time_s = None, further = false))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that readings may know")]
 pub fn readings(
     py: Python<'_>,
@@ -46,6 +46,7 @@ pub fn readings(
     repeats: Option<PyReadonlyArray2<'_, f64>>,
     noise_db: Option<PyReadonlyArray2<'_, f64>>,
     time_s: Option<PyReadonlyArray1<'_, f64>>,
+    further: bool,
 ) -> PyResult<NativeReadings> {
     let sites = arrays::sites(places.as_array(), 0.0).map_err(errors::input)?;
     let scale = arrays::scale(unit, offset)?;
@@ -66,7 +67,8 @@ pub fn readings(
         _ => return Err(PyValueError::new_err("give values or levels")),
     };
     let bands = values.dim().1;
-    let mut inner = Readings::new(sites, values, scale).map_err(errors::input)?;
+    let made = if further { Readings::further } else { Readings::new };
+    let mut inner = made(sites, values, scale).map_err(errors::input)?;
     if names.is_some() || freq_hz.is_some() {
         let labels = BandLabels::new(freq_hz, names, bands).map_err(errors::input)?;
         inner = inner.with_labels(labels).map_err(errors::input)?;
@@ -96,7 +98,7 @@ pub fn readings(
 #[pyo3(signature = (path, *, unit = None, cell_m = None, not_heard = None, floor_db = None, crs = None,
     format = None, columns = None, band_by = None, min_places = None, gather_m = None, track = None,
     utc_offset = None, track_gap_s = None, band_width_hz = None, band_edges_hz = None,
-    measured = None))]
+    measured = None, further = false))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that a file may not say")]
 pub fn read_readings(
     py: Python<'_>,
@@ -117,6 +119,7 @@ pub fn read_readings(
     band_width_hz: Option<f64>,
     band_edges_hz: Option<Vec<f64>>,
     measured: Option<PathBuf>,
+    further: bool,
 ) -> PyResult<(NativeReadings, Vec<String>)> {
     let told = |what: &str, text: &str, known: &str| {
         PyValueError::new_err(format!("{what}={text:?}: expected {known}"))
@@ -166,6 +169,7 @@ pub fn read_readings(
         floor_db,
         format,
         survey,
+        further,
         ..Default::default()
     };
     let loaded = py.detach(|| portolan_io::read_readings(&path, &options)).map_err(errors::io)?;
@@ -174,6 +178,12 @@ pub fn read_readings(
 
 #[pymethods]
 impl NativeReadings {
+    /// Whether they need not be enough for a map.
+    #[getter]
+    fn further(&self) -> bool {
+        self.inner.is_further()
+    }
+
     #[getter]
     fn places<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
         arrays::places(self.inner.sites()).into_pyarray(py)

@@ -21,7 +21,7 @@ pub use figures::{CompareArgs, ScoreArgs, SplitName, StudyArgs, ValidateArgs};
 #[cfg(feature = "cuda")]
 pub use files::GpuCheckArgs;
 pub use files::{CompletionsArgs, ConvertArgs, InspectArgs, KindName, MethodsArgs};
-pub use models::{AdviseArgs, CoverageArgs, EstimateArgs, FitArgs, PredictArgs};
+pub use models::{AdviseArgs, CoverageArgs, EstimateArgs, FitArgs, PredictArgs, UpdateArgs};
 pub use plot::{AxesName, ColoursName, LookArgs, PlotArgs};
 pub use scenes::{DemoArgs, Psd, SenseArgs, SimulateArgs};
 pub use shared::{DeviceName, FitChoice, RunArgs};
@@ -48,6 +48,8 @@ pub enum Command {
     Fit(FitArgs),
     /// Ask a fitted model for power and spread at places, or for a map
     Predict(PredictArgs),
+    /// Add readings to a fitted model; its law stays as it is
+    Update(UpdateArgs),
     /// Say how much of the area lies above a level, and how surely
     Coverage(CoverageArgs),
     /// Look at readings, models and maps in a browser, and ask them questions

@@ -103,6 +103,7 @@ fn run(command: Command, threads: Option<usize>) -> Result<(), Failure> {
         Command::Estimate(args) => commands::estimate::run(&args),
         Command::Fit(args) => commands::fit::run(&args),
         Command::Predict(args) => commands::predict::run(&args),
+        Command::Update(args) => commands::update::run(&args),
         Command::Coverage(args) => commands::coverage::run(&args),
         Command::Explore(args) => commands::explore::run(&args),
         Command::Validate(args) => commands::validate::run(&args),

@@ -363,7 +363,7 @@ pub(crate) fn parse(
         };
         let value = match is_map {
             true => Content::Map(table.into_map(&mut warnings)?),
-            false => Content::Readings(table.into_readings()?),
+            false => Content::Readings(table.into_readings(options)?),
         };
         return Ok(Loaded { value, warnings });
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use portolan::{Crs, InputError, Model, RadioMap, Readings, Scale};
+use portolan::{Crs, InputError, Model, RadioMap, Readings, Scale, Site, Values};
 
 use crate::format::Format;
 use crate::survey::Clock;
@@ -93,6 +93,23 @@ pub struct ReadOptions {
     pub format: Option<Format>,
     /// How the lines of a survey become places and bands.
     pub survey: SurveyOptions,
+    /// The readings are to update a model: one is enough, and bands may be empty.
+    pub further: bool,
+}
+
+impl ReadOptions {
+    /// Readings as they are wanted.
+    pub(crate) fn readings(
+        &self,
+        sites: Vec<Site>,
+        values: Values,
+        scale: Scale,
+    ) -> Result<Readings, InputError> {
+        match self.further {
+            true => Readings::further(sites, values, scale),
+            false => Readings::new(sites, values, scale),
+        }
+    }
 }
 
 /// What means "not heard".

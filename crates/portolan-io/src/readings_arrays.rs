@@ -52,7 +52,7 @@ pub(crate) fn read(
         (false, _) => levels(store)?,
     };
     let bands = values.dim().1;
-    let readings = Readings::new(sites, values, scale)?;
+    let readings = options.readings(sites, values, scale)?;
     let labels = labels(store, bands)?;
     let crs = crs(store, options)?;
     let readings = readings.with_grid(grid)?.with_labels(labels)?.with_crs(crs);

@@ -97,6 +97,29 @@ impl BandLabels {
         Self::new(freq_hz, names, bands.len())
     }
 
+    /// The one of these bands that is another's band.
+    pub(crate) fn same(&self, other: &BandLabels, band: usize) -> Result<usize, InputError> {
+        let named = match (&self.names, &other.names) {
+            (Some(own), Some(names)) => own.iter().position(|name| *name == names[band]),
+            (None, None) => {
+                let own = self.freq_hz.iter().flatten();
+                let hz = other.freq_hz.as_ref().map_or(f64::NAN, |hz| hz[band]);
+                own.clone().position(|own| (own - hz).abs() <= 1e-9 * hz)
+            }
+            _ => {
+                let count = self.names.as_ref().map(Vec::len);
+                let count = count.or(self.freq_hz.as_ref().map(Vec::len)).unwrap_or(0);
+                (0..count).find(|&own| self.label(own) == other.label(band))
+            }
+        };
+        named.ok_or_else(|| {
+            let label = other.label(band);
+            InputError::Request(format!(
+                "band {label} of the update is none of the model's: fit all readings again"
+            ))
+        })
+    }
+
     /// Fails where two sets of labels speak of different bands.
     pub(crate) fn agrees(&self, other: &BandLabels) -> bool {
         let frequencies = match (&self.freq_hz, &other.freq_hz) {

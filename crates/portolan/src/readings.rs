@@ -18,7 +18,7 @@ use crate::scale::Scale;
 use crate::site::{Region, Site, usual_height_m};
 
 pub(crate) use checks::check_sites;
-use checks::{check_bands, check_levels, check_power};
+use checks::{check_enough, check_heard, check_levels, check_power};
 
 /// The values of a set of readings, sensors x bands.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,6 +81,8 @@ pub struct Readings {
     noise_db: Option<Array2<f64>>,
     time_s: Option<Vec<f64>>,
     devices: Option<Devices>,
+    /// They need not be enough for a map.
+    further: bool,
     /// Heights were multiplied so that they count like metres along the ground.
     lifted: bool,
 }
@@ -111,10 +113,32 @@ impl Readings {
     /// ```
     pub fn new(sites: Vec<Site>, values: Values, scale: Scale) -> Result<Self, InputError> {
         check_sites(&sites)?;
-        Self::checked(sites, values, scale)
+        Self::checked(sites, values, scale, false)
     }
 
-    fn checked(sites: Vec<Site>, mut values: Values, scale: Scale) -> Result<Self, InputError> {
+    /// Readings to update a model with ([`Model::update`](crate::Model::update)): one is enough, and
+    /// bands may be empty. Methods that are to fit them want what [`Readings::new`] wants.
+    ///
+    /// ```
+    /// use ndarray::array;
+    /// use portolan::estimate::{Kriging, Method};
+    /// use portolan::{Context, Progress, Readings, Scale, Site, Values};
+    /// let one = Values::Power(array![[1e-7, f64::NAN]]);
+    /// let new = Readings::further(vec![Site::new(0.0, 0.0)], one, Scale::Absolute)?;
+    /// assert!(Kriging::default().fit(&new, &Context::default(), &Progress::silent()).is_err());
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
+    pub fn further(sites: Vec<Site>, values: Values, scale: Scale) -> Result<Self, InputError> {
+        check_sites(&sites)?;
+        Self::checked(sites, values, scale, true)
+    }
+
+    fn checked(
+        sites: Vec<Site>,
+        mut values: Values,
+        scale: Scale,
+        further: bool,
+    ) -> Result<Self, InputError> {
         let (sensors, bands) = values.dim();
         if sensors != sites.len() {
             let found = vec![sensors, bands];
@@ -124,11 +148,16 @@ impl Readings {
         if bands == 0 {
             return Err(InputError::NoBands);
         }
-        if sensors < 2 {
+        if sensors == 0 {
             return Err(InputError::TooFewSensors { found: sensors });
         }
         match &values {
-            Values::Power(power) => check_power(power)?,
+            Values::Power(power) => {
+                check_power(power)?;
+                if !further {
+                    check_heard(power)?;
+                }
+            }
             Values::Levels { levels, quantiser } => check_levels(levels, quantiser)?,
         }
         let mut not_heard = None;
@@ -144,8 +173,11 @@ impl Readings {
             let floor = power.columns().into_iter().map(least).collect();
             not_heard = Some(NotHeard { entries, floor });
         }
-        check_bands(&values)?;
+        if !further {
+            check_enough(&values)?;
+        }
         Ok(Self {
+            further,
             sites,
             values,
             scale,
@@ -342,6 +374,16 @@ impl Readings {
         self.sites.iter().any(|site| site.z_m != self.sites[0].z_m)
     }
 
+    /// Whether they are for an update, and need not be enough for a map.
+    pub fn is_further(&self) -> bool {
+        self.further
+    }
+
+    /// Whether a map can be made of them.
+    pub(crate) fn check_enough(&self) -> Result<(), InputError> {
+        check_enough(&self.values)
+    }
+
     /// The same with all heights multiplied, where they do not yet count like metres along the ground.
     pub(crate) fn lifted(&self, factor: f64) -> Self {
         let lift = |site: &Site| site.at_height(factor * site.z_m);
@@ -351,6 +393,12 @@ impl Readings {
             lifted: true,
             ..self.clone()
         }
+    }
+
+    /// The same with all sensors at one height.
+    pub(crate) fn at_height(&self, z_m: f64) -> Self {
+        let sites = self.sites.iter().map(|site| site.at_height(z_m)).collect();
+        Self { sites, grid: self.grid.map(|grid| grid.at_height(z_m)), ..self.clone() }
     }
 
     pub(crate) fn is_lifted(&self) -> bool {
@@ -363,10 +411,10 @@ impl Readings {
         Ok(self.sites.iter().filter_map(|&site| grid.cell_at(site)).collect())
     }
 
-    /// The readings of some of the sensors, by index: for held-out sensors and cross-validation.
+    /// The readings of some of the sensors, by index: for held-out sensors, cross-validation and updates.
     pub fn subset(&self, sensors: &[usize]) -> Result<Self, InputError> {
         let sites = sensors.iter().map(|&s| self.sites[s]).collect();
-        let part = Self::checked(sites, self.values.select(sensors), self.scale)?;
+        let part = Self::checked(sites, self.values.select(sensors), self.scale, true)?;
         let pick = |entries: &Array2<f64>| entries.select(Axis(0), sensors);
         Ok(Self {
             crs: self.crs,
@@ -394,7 +442,7 @@ impl Readings {
                 quantiser: quantiser.clone(),
             },
         };
-        let part = Self::checked(self.sites.clone(), values, self.scale)?;
+        let part = Self::checked(self.sites.clone(), values, self.scale, self.further)?;
         let pick = |entries: &Array2<f64>| entries.select(Axis(1), bands);
         Ok(Self {
             crs: self.crs,
@@ -413,9 +461,61 @@ impl Readings {
         })
     }
 
+    /// The same among the bands of a model: bands are known by their labels, where both have some, and
+    /// those that are missing are gaps.
+    pub(crate) fn in_bands_of(
+        &self,
+        labels: &BandLabels,
+        bands: usize,
+    ) -> Result<Self, InputError> {
+        let none = BandLabels::default();
+        let to: Vec<usize> = match self.labels == none || *labels == none {
+            true if self.bands() != bands => {
+                let message = format!("the model has {bands} bands, the update {}", self.bands());
+                return Err(InputError::Request(message));
+            }
+            true => return Ok(self.clone()),
+            false => (0..self.bands())
+                .map(|band| labels.same(&self.labels, band))
+                .collect::<Result<_, _>>()?,
+        };
+        fn spread<T: Clone>(entries: &Array2<T>, to: &[usize], bands: usize, gap: T) -> Array2<T> {
+            let mut wide = Array2::from_elem((entries.nrows(), bands), gap);
+            for (column, &band) in entries.columns().into_iter().zip(to) {
+                wide.column_mut(band).assign(&column);
+            }
+            wide
+        }
+        let values = match &self.values {
+            Values::Power(power) => Values::Power(spread(power, &to, bands, f64::NAN)),
+            Values::Levels { levels, quantiser } => Values::Levels {
+                levels: spread(levels, &to, bands, MISSING_LEVEL),
+                quantiser: quantiser.clone(),
+            },
+        };
+        let wide = Self::checked(self.sites.clone(), values, self.scale, true)?;
+        let not_heard = self.not_heard.as_ref().map(|n| {
+            let mut floor = vec![f64::INFINITY; bands];
+            to.iter().zip(&n.floor).for_each(|(&band, own)| floor[band] = *own);
+            NotHeard { entries: spread(&n.entries, &to, bands, false), floor }
+        });
+        Ok(Self {
+            crs: self.crs,
+            labels: labels.clone(),
+            grid: self.grid,
+            not_heard,
+            repeats: self.repeats.as_ref().map(|all| spread(all, &to, bands, 1.0)),
+            noise_db: self.noise_db.as_ref().map(|all| spread(all, &to, bands, 0.0)),
+            time_s: self.time_s.clone(),
+            devices: self.devices.clone(),
+            lifted: self.lifted,
+            ..wide
+        })
+    }
+
     /// The same sensors and bands with other values and nothing known of their noise.
     pub(crate) fn with_values(&self, values: Values) -> Result<Self, InputError> {
-        let fresh = Self::checked(self.sites.clone(), values, self.scale)?;
+        let fresh = Self::checked(self.sites.clone(), values, self.scale, self.further)?;
         let (labels, devices) = (self.labels.clone(), self.devices.clone());
         let lifted = self.lifted;
         Ok(Self { crs: self.crs, labels, grid: self.grid, devices, lifted, ..fresh })

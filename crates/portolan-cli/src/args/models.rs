@@ -101,6 +101,26 @@ pub struct PredictArgs {
 
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
+pub struct UpdateArgs {
+    /// A model of `portolan fit` (.npz)
+    pub model: PathBuf,
+    /// Further readings of the same bands (.npz, .csv, ..)
+    pub readings: PathBuf,
+    /// Where to write the model (.npz); with --force it may be the model itself
+    #[arg(short, long)]
+    pub output: PathBuf,
+    /// Print what was done as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Replace an existing output
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct CoverageArgs {
     /// A model of `portolan fit`, or a map (.npz, .csv, .mat)
     pub input: PathBuf,

@@ -173,6 +173,7 @@ impl ReadArgs {
             floor_db: self.floor_db,
             format: self.format,
             survey: self.survey.options(),
+            further: false,
         }
     }
 }

@@ -24,6 +24,7 @@ pub mod score;
 pub mod sense;
 pub mod simulate;
 pub mod study;
+pub mod update;
 pub mod validate;
 
 use std::path::Path;

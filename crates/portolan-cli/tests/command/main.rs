@@ -31,4 +31,5 @@ mod surveys;
 mod tour;
 mod trace;
 mod units;
+mod updates;
 mod validate;

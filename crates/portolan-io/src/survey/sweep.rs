@@ -127,7 +127,7 @@ fn joined(
     }
     let mut sites = sightings.take_sites();
     let (entries, labels) = sightings.gathered(&mut sites, scale, options, warnings)?;
-    let readings = Readings::new(sites, Values::Power(entries.power), scale)?;
+    let readings = options.readings(sites, Values::Power(entries.power), scale)?;
     let origin = options.origin_m.map(|(x, y)| Site::new(x, y));
     let grid = match options.grid {
         Some((rows, cols)) => {

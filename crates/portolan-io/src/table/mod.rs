@@ -136,7 +136,7 @@ impl Table {
         self.map
     }
 
-    pub fn into_readings(self) -> Check<Readings> {
+    pub fn into_readings(self, options: &ReadOptions) -> Check<Readings> {
         let Entries { power, count, silent, time_s, devices, .. } = self.entries;
         // A band that nobody heard says nothing.
         let floor: Vec<f64> = power
@@ -156,7 +156,7 @@ impl Table {
             });
         }
         drop(silent);
-        let readings = Readings::new(self.sites, Values::Power(values), self.scale)?;
+        let readings = options.readings(self.sites, Values::Power(values), self.scale)?;
         let readings = readings.with_grid(self.grid)?.with_labels(self.labels)?.with_crs(self.crs);
         let readings = readings.with_time_s(time_s)?.with_repeats(count)?.with_devices(devices);
         let Some(silent) = readings.not_heard().map(|n| n.entries.clone()) else {

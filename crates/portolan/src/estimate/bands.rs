@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ndarray::Array2;
+use ndarray::{Array2, s};
 
 use super::field::alone::Silence;
 use super::visits::Places;
@@ -88,6 +88,37 @@ pub(super) struct Group {
     pub scatter: Scatter,
 }
 
+/// Entries in the working domain, readings x bands; NaN = gap.
+pub(super) struct Rows {
+    pub values: Array2<f64>,
+    /// One over how often each entry was read; 1 where None.
+    pub share: Option<Array2<f64>>,
+    /// Stated noise variance; 0 where None.
+    pub stated: Option<Array2<f64>>,
+}
+
+impl Rows {
+    fn of(readings: &Readings, power: Array2<f64>, link: Option<Link>) -> Self {
+        let noise = readings.noise_db().filter(|_| link.is_some());
+        Self {
+            values: power.mapv(|x| link.map_or(x, |link| link.apply(x))),
+            share: readings.repeats().map(|repeats| repeats.mapv(|n| 1.0 / n.max(1.0))),
+            stated: noise.map(|sd| sd.mapv(|sd| (sd / DB_PER_LN).powi(2))),
+        }
+    }
+
+    /// Entries that were heard. None of them may be a power that the working domain has no value for.
+    pub fn heard(readings: &Readings, link: Option<Link>) -> Result<Self, InputError> {
+        let rows = Self::of(readings, readings.power(), link);
+        match rows.values.iter().any(|value| value.is_infinite()) {
+            true => Err(InputError::Request(
+                "a power of zero has no level in dB: fit all readings again".into(),
+            )),
+            false => Ok(rows),
+        }
+    }
+}
+
 /// Readings in the working domain.
 pub(super) struct BandData {
     pub link: Option<Link>,
@@ -114,14 +145,58 @@ impl BandData {
     /// unheard entries are gaps, else visits are joined and unheard entries take the floor.
     pub fn places(readings: &Readings, link: Option<Link>, apart: bool) -> Places {
         let power = if apart { readings.power() } else { readings.power_or_floor() };
-        let values = power.mapv(|x| link.map_or(x, |link| link.apply(x)));
-        let share = readings.repeats().map(|repeats| repeats.mapv(|n| 1.0 / n.max(1.0)));
-        let noise = readings.noise_db().filter(|_| link.is_some());
-        let stated = noise.map(|sd| sd.mapv(|sd| (sd / DB_PER_LN).powi(2)));
+        let Rows { values, share, stated } = Rows::of(readings, power, link);
         match apart {
             true => Places::apart(readings.sites(), values, share, stated),
             false => Places::joined(readings.sites(), values, share, stated),
         }
+    }
+
+    /// These and further readings of the same bands; visits to one place are joined, or with `apart`
+    /// stay apart. What places scattered has told its part: the law is known.
+    pub fn with(&self, readings: &Readings, apart: bool) -> Result<Self, InputError> {
+        let new = Rows::heard(readings, self.link)?;
+        let mut sites: Vec<Site> = Vec::new();
+        // A place has as many rows as a band has entries there.
+        let mut rows: HashMap<(PlaceBits, usize), usize> = HashMap::new();
+        let mut entries: Vec<(usize, usize, usize, usize)> = Vec::new();
+        for (g, group) in self.groups.iter().enumerate() {
+            let mut seen: HashMap<PlaceBits, usize> = HashMap::new();
+            for (i, site) in group.sites.iter().enumerate() {
+                let visit = seen.entry(site.bits()).or_default();
+                let row = *rows.entry((site.bits(), *visit)).or_insert_with(|| {
+                    sites.push(*site);
+                    sites.len() - 1
+                });
+                *visit += 1;
+                entries.extend((0..group.bands.len()).map(|k| (g, i, k, row)));
+            }
+        }
+        let own = sites.len();
+        sites.extend(readings.sites());
+        let mut values = Array2::from_elem((sites.len(), self.bands), f64::NAN);
+        let mut share = Array2::ones(values.dim());
+        let mut stated = Array2::zeros(values.dim());
+        for (g, i, k, row) in entries {
+            let group = &self.groups[g];
+            let at = [row, group.bands[k]];
+            values[at] = group.values[[i, k]];
+            (share[at], stated[at]) = (group.share[i], group.stated[i]);
+        }
+        values.slice_mut(s![own.., ..]).assign(&new.values);
+        if let Some(new) = &new.share {
+            share.slice_mut(s![own.., ..]).assign(new);
+        }
+        if let Some(new) = &new.stated {
+            stated.slice_mut(s![own.., ..]).assign(new);
+        }
+        let places = match apart {
+            true => Places::apart(&sites, values, Some(share), Some(stated)),
+            false => Places::joined(&sites, values, Some(share), Some(stated)),
+        };
+        let groups = places.groups().into_iter();
+        let groups = groups.map(|group| Group { scatter: Scatter::default(), ..group });
+        Ok(Self { link: self.link, groups: groups.collect(), bands: self.bands })
     }
 
     /// The group and the place in it of every band that is asked for.

@@ -8,6 +8,7 @@ use crate::error::EstimateError;
 use crate::link::DB_PER_LN;
 use crate::model::{Archive, LeftOut, Prediction, Predictor, damaged};
 use crate::progress::Progress;
+use crate::readings::Readings;
 use crate::site::Site;
 
 pub(super) const KIND: &str = "combined";
@@ -130,6 +131,15 @@ impl Predictor for Combined {
         let found =
             self.mixture(&|i| Some(each[i].power.clone()), &|i| each[i].reading_spread_db.clone());
         Ok(found.map(|(power, reading_spread_db)| LeftOut { power, reading_spread_db }))
+    }
+
+    fn update(&self, readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
+        let update = |(weight, member): &(f64, Box<dyn Predictor>)| {
+            Ok(member.update(readings)?.map(|member| (*weight, member)))
+        };
+        let members: Option<Vec<_>> =
+            self.members.iter().map(update).collect::<Result<_, EstimateError>>()?;
+        Ok(members.map(|members| Box::new(Self { members }) as Box<dyn Predictor>))
     }
 
     fn save(&self, archive: &mut Archive) {

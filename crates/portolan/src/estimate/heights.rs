@@ -39,6 +39,7 @@ pub(super) fn in_space(
     progress: &Progress<'_>,
     fit: impl FnOnce(&Readings, &Context<'_>, &Progress<'_>) -> Result<Model, EstimateError>,
 ) -> Result<Model, EstimateError> {
+    readings.check_enough()?;
     if !readings.has_heights() || readings.is_lifted() {
         return fit(readings, context, progress);
     }
@@ -186,6 +187,11 @@ impl Predictor for Lifted {
 
     fn predict_without(&self, left_out: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
         self.inner.predict_without(&self.lift(left_out))
+    }
+
+    fn update(&self, readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
+        let inner = self.inner.update(&readings.lifted(self.factor))?;
+        Ok(inner.map(|inner| Box::new(Self { factor: self.factor, inner }) as Box<dyn Predictor>))
     }
 
     fn save(&self, archive: &mut Archive) {

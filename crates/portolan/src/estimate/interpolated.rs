@@ -16,7 +16,7 @@ use crate::readings::Readings;
 use crate::site::Site;
 
 /// How values are carried from the sensors to other places.
-pub(super) trait Surface: Send + Sync + Sized + 'static {
+pub(super) trait Surface: Clone + Send + Sync + Sized + 'static {
     /// What is worked out once for a group of bands.
     type State: Send + Sync;
 
@@ -114,7 +114,8 @@ impl<S: Surface> Interpolated<S> {
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
         progress.check()?;
-        let flat = (!S::SEES_HEIGHTS && readings.has_heights()).then(|| readings.lifted(0.0));
+        readings.check_enough()?;
+        let flat = (!S::SEES_HEIGHTS && readings.has_heights()).then(|| readings.at_height(0.0));
         let flat = flat.as_ref().unwrap_or(readings);
         let joined = averaged(flat, S::KIND)?;
         let places = joined.as_ref().map_or(flat, |joined| &joined.readings);
@@ -195,6 +196,17 @@ impl<S: Surface> Predictor for Interpolated<S> {
             });
             LeftOut { power, reading_spread_db: None }
         }))
+    }
+
+    fn update(&self, readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
+        let data = match S::SEES_HEIGHTS {
+            true => self.data.with(readings, false)?,
+            // All places are at one height.
+            false => {
+                self.data.with(&readings.at_height(self.data.groups[0].sites[0].z_m), false)?
+            }
+        };
+        Ok(Some(Box::new(Self::new(self.surface.clone(), data))))
     }
 
     fn save(&self, archive: &mut Archive) {

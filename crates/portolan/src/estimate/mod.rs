@@ -178,6 +178,7 @@ impl Transmitter {
 impl Context<'_> {
     /// The grid for a method that lives on one.
     fn grid_for(&self, readings: &Readings) -> Result<Grid, crate::error::InputError> {
+        readings.check_enough()?;
         self.grid.map_or_else(|| readings.grid_or_default(), Ok)
     }
 }

@@ -6,6 +6,7 @@ mod maps;
 mod repeats;
 mod requests;
 mod surveys;
+mod updates;
 
 use ndarray::{Array2, Array3};
 

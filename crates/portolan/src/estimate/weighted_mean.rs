@@ -8,7 +8,7 @@ use crate::model::Archive;
 use crate::site::Site;
 
 /// Which sensors count at a place, and how much.
-pub(super) trait WeightedMean: Send + Sync + Sized + 'static {
+pub(super) trait WeightedMean: Clone + Send + Sync + Sized + 'static {
     /// What finds the sensors of a place.
     type Index: Send + Sync;
 

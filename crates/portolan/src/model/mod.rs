@@ -133,6 +133,12 @@ pub trait Predictor: Send + Sync {
         Ok(None)
     }
 
+    /// What it predicts with further readings of the same bands and the same law; None where the method
+    /// must be fitted again.
+    fn update(&self, _readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
+        Ok(None)
+    }
+
     /// Writes what it takes to predict the same to the last bit.
     fn save(&self, archive: &mut Archive);
 }
@@ -565,6 +571,101 @@ impl Model {
     /// The same with the spread of readings, where the method knows it.
     pub(crate) fn left_out(&self) -> Result<Option<LeftOut>, EstimateError> {
         self.predictor.leave_one_out(&self.sites)
+    }
+
+    /// Adds readings of the same bands. The law stays what the fit found: the model then predicts what
+    /// all readings say under it, whichever came first.
+    ///
+    /// ```
+    /// # use ndarray::array;
+    /// # use portolan::estimate::{Kriging, Method};
+    /// # use portolan::{Context, Progress, Readings, Scale, Site, Values};
+    /// # let sites = vec![Site::new(0.0, 0.0), Site::new(8.0, 1.0), Site::new(3.0, 7.5), Site::new(9.0, 9.0)];
+    /// # let power = array![[1e-7], [2e-8], [5e-9], [4e-9]];
+    /// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+    /// let mut model = Kriging::default().fit(&readings, &Context::default(), &Progress::silent())?;
+    /// let at = [Site::new(5.0, 5.0)];
+    /// let before = model.predict(&at, &Progress::silent())?;
+    /// let new = Readings::new(at.to_vec(), Values::Power(array![[3e-7]]), Scale::Absolute)?;
+    /// model.update(&new)?;
+    /// let after = model.predict(&at, &Progress::silent())?;
+    /// assert!(after.power[[0, 0]] > before.power[[0, 0]]);
+    /// assert!(after.spread_db.unwrap()[[0, 0]] < before.spread_db.unwrap()[[0, 0]]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn update(&mut self, readings: &Readings) -> Result<(), EstimateError> {
+        *self = self.updated(readings)?;
+        Ok(())
+    }
+
+    /// The model that [`Model::update`] makes of this one.
+    pub fn updated(&self, readings: &Readings) -> Result<Self, EstimateError> {
+        self.check_update(readings)?;
+        let readings = &readings.in_bands_of(&self.labels, self.bands)?;
+        let predictor = self.predictor.update(readings)?.ok_or_else(|| {
+            let kind = self.predictor.kind();
+            let able = "kriging, field with bands that share nothing, nearest, idw, linear and \
+                        thin_plate take further readings";
+            InputError::Request(format!(
+                "a model of {kind} cannot be updated: fit all readings again ({able})"
+            ))
+        })?;
+        let mut sites = self.sites.clone();
+        sites.extend(readings.sites());
+        let Region { low, high } = self.region;
+        let all: Vec<Site> = readings.sites().iter().copied().chain([low, high]).collect();
+        let mut report = self.report.clone();
+        let silent = readings.not_heard().map_or(0, |n| n.entries.iter().filter(|e| **e).count());
+        if silent > 0 {
+            report.notes.push(format!(
+                "{silent} entries of the update were not heard and are left out: fit all readings \
+                 again to use them"
+            ));
+        }
+        Ok(Self {
+            scale: self.scale,
+            crs: self.crs,
+            labels: self.labels.clone(),
+            bands: self.bands,
+            grid: self.grid,
+            region: Region::around(&all).expect("there are places"),
+            sites,
+            loudest: self.loudest.max(readings.loudest()),
+            report,
+            emitters: self.emitters.clone(),
+            devices: None,
+            stated_db: self.stated_db.clone(),
+            predictor,
+        })
+    }
+
+    fn check_update(&self, readings: &Readings) -> Result<(), InputError> {
+        let wrong = |message: String| Err(InputError::Request(message));
+        if readings.scale() != self.scale {
+            return wrong("the update has another unit than the model".into());
+        }
+        if readings.crs().is_some() && readings.crs() != self.crs {
+            return wrong("the update has another CRS than the model".into());
+        }
+        if self.devices.is_some() || readings.devices().is_some() {
+            return wrong(
+                "levels of devices are found from all readings: fit them again together".into(),
+            );
+        }
+        let height = self.sites[0].z_m;
+        if !self.has_heights() && readings.sites().iter().any(|site| site.z_m != height) {
+            return wrong(format!(
+                "the model's readings were taken at a height of {height} m, those of the update at \
+                 others: fit them again together"
+            ));
+        }
+        let ground = |site: &Site| site.z_m == 0.0;
+        if !self.sites.iter().any(ground) && readings.sites().iter().all(ground) {
+            return wrong(
+                "the model's readings have heights, those of the update have none".into(),
+            );
+        }
+        Ok(())
     }
 
     /// What predicts.

@@ -24,14 +24,15 @@ pub(super) fn check_power(power: &Array2<f64>) -> Result<(), InputError> {
         let place = format!("sensor {sensor}, band {band}");
         return Err(InputError::Power { what: "reading", place, value });
     }
-    if !power.is_empty() && power.iter().all(|v| v.is_nan() || *v == 0.0) {
-        let heard = power.iter().any(|v| !v.is_nan());
-        return Err(if heard { InputError::AllZero } else { InputError::EmptyBand { band: 0 } });
-    }
     Ok(())
 }
 
-pub(super) fn check_bands(values: &Values) -> Result<(), InputError> {
+/// What a map needs: two sensors, and something in every band.
+pub(super) fn check_enough(values: &Values) -> Result<(), InputError> {
+    let found = values.dim().0;
+    if found < 2 {
+        return Err(InputError::TooFewSensors { found });
+    }
     let empty = match values {
         Values::Power(power) => {
             power.columns().into_iter().position(|column| column.iter().all(|v| v.is_nan()))
@@ -42,6 +43,14 @@ pub(super) fn check_bands(values: &Values) -> Result<(), InputError> {
             .position(|column| column.iter().all(|&level| level == MISSING_LEVEL)),
     };
     empty.map_or(Ok(()), |band| Err(InputError::EmptyBand { band }))
+}
+
+/// Readings of nothing but silence are no map.
+pub(super) fn check_heard(power: &Array2<f64>) -> Result<(), InputError> {
+    match power.iter().any(|v| *v > 0.0) || power.iter().all(|v| v.is_nan()) {
+        true => Ok(()),
+        false => Err(InputError::AllZero),
+    }
 }
 
 pub(super) fn check_levels(levels: &Array2<u8>, quantiser: &Quantiser) -> Result<(), InputError> {

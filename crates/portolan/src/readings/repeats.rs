@@ -121,7 +121,7 @@ impl Readings {
             }
         };
         let sites = groups.iter().map(|group| site(group[0])).collect();
-        let fresh = Self::checked(sites, values, self.scale)?;
+        let fresh = Self::checked(sites, values, self.scale, self.further)?;
         let silent = |n: &NotHeard| NotHeard {
             // Heard once is heard.
             entries: Array2::from_shape_fn((count, bands), |(g, k)| {

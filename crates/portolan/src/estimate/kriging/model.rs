@@ -21,6 +21,7 @@ use crate::gaussian_process::{
 use crate::link::DB_PER_LN;
 use crate::model::{Archive, LeftOut, Prediction, Predictor, damaged};
 use crate::progress::Progress;
+use crate::readings::Readings;
 use crate::site::{PlaceBits, Site};
 
 /// Nearest sensors that a place looks at, where there are too many to look at all.
@@ -269,6 +270,16 @@ impl KrigedBands {
             return Self::new(recipe, &laws, data);
         }
         let scales = Scales::load(archive, laws.len(), bands)?;
+        Ok(Self::scaled(recipe, &laws, &scales, data))
+    }
+
+    /// Under laws whose scales are known: nothing is solved for.
+    fn scaled(
+        recipe: Recipe,
+        laws: &[WeightedCovariance],
+        scales: &Scales,
+        data: BandData,
+    ) -> Self {
         let together = together(data.groups.iter().map(|g| g.sites.len()));
         let laws = laws.iter().enumerate().map(|(l, law)| {
             let groups = data.groups.iter().map(|group| {
@@ -284,7 +295,7 @@ impl KrigedBands {
                 groups: groups.collect(),
             }
         });
-        Ok(Self { recipe, laws: laws.collect(), data })
+        Self { recipe, laws: laws.collect(), data }
     }
 }
 
@@ -705,6 +716,16 @@ impl Predictor for KrigedBands {
             }
         }
         Ok(Some(LeftOut::with_noise(power, spread, &self.noise())))
+    }
+
+    fn update(&self, readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
+        let data = self.data.with(readings, self.recipe.hearing.is_some())?;
+        let laws: Vec<WeightedCovariance> = self
+            .laws
+            .iter()
+            .map(|law| WeightedCovariance { weight: law.weight, covariance: law.covariance })
+            .collect();
+        Ok(Some(Box::new(Self::scaled(self.recipe, &laws, &self.scales(), data))))
     }
 
     fn save(&self, archive: &mut Archive) {

@@ -405,8 +405,15 @@ impl Account {
     }
 }
 
-/// Bands with entries at the same sites share their distances.
+/// Ready to predict.
 fn parts(fields: Vec<BandField>) -> Result<Vec<Part>, EstimateError> {
+    let parts = unsolved(fields);
+    parts.par_iter().try_for_each(|part| part.kriging.solve_all())?;
+    Ok(parts)
+}
+
+/// Bands with entries at the same sites share their distances.
+fn unsolved(fields: Vec<BandField>) -> Vec<Part> {
     let mut slots: HashMap<Vec<PlaceBits>, usize> = HashMap::new();
     let mut groups: Vec<(Vec<Site>, Vec<usize>, Vec<EmitterField>)> = Vec::new();
     for (band, BandField { sites, field }) in fields.into_iter().enumerate() {
@@ -418,11 +425,7 @@ fn parts(fields: Vec<BandField>) -> Result<Vec<Part>, EstimateError> {
         groups[slot].1.push(band);
         groups[slot].2.push(field);
     }
-    let solved = |(sites, bands, fields)| {
-        let part = Part::new(sites, bands, fields);
-        part.kriging.solve_all().map(|()| part)
-    };
-    groups.into_par_iter().map(solved).collect()
+    groups.into_iter().map(|(sites, bands, fields)| Part::new(sites, bands, fields)).collect()
 }
 
 impl Part {

@@ -8,12 +8,15 @@ use rayon::prelude::*;
 use super::super::draw::{EmitterField, EmitterKriging, Fields};
 use super::super::law::{Covariates, EmitterPlaces, EmitterPosterior};
 use super::super::model::{load_field, save_field};
+use super::{BandField, JUDGED, TOGETHER};
 use crate::error::EstimateError;
+use crate::estimate::bands::Rows;
 use crate::estimate::mixture::Moments;
-use crate::gaussian_process::{Correlation, Hearing};
+use crate::gaussian_process::{Correlation, Hearing, along_curve};
 use crate::link::{DB_PER_LN, Link};
 use crate::model::{Archive, LeftOut, Prediction, Predictor, damaged};
 use crate::progress::Progress;
+use crate::readings::Readings;
 use crate::site::{PlaceBits, Site};
 
 /// More sides than this no model has.
@@ -144,8 +147,64 @@ impl Part {
     }
 }
 
+impl BandField {
+    /// With further readings of the band, each of a noise variance of `noise`. Visits to a place that is
+    /// known are joined with what it read.
+    fn with(
+        mut self,
+        sites: &[Site],
+        rows: &Rows,
+        band: usize,
+        noise: f64,
+    ) -> Result<Self, EstimateError> {
+        let field = &mut self.field;
+        let mut known: HashMap<PlaceBits, usize> =
+            self.sites.iter().enumerate().map(|(i, site)| (site.bits(), i)).collect();
+        let before = self.sites.len();
+        for (row, site) in sites.iter().enumerate() {
+            let value = rows.values[[row, band]];
+            if value.is_nan() {
+                continue;
+            }
+            let share = rows.share.as_ref().map_or(1.0, |share| share[[row, band]]);
+            let stated = rows.stated.as_ref().map_or(0.0, |stated| stated[[row, band]]);
+            let own = share * noise + stated;
+            let at = *known.entry(site.bits()).or_insert(self.sites.len());
+            if at == self.sites.len() {
+                self.sites.push(*site);
+                field.values.push(value);
+                field.noise.push(own);
+                continue;
+            }
+            // Two readings of one place are one of their weighted mean.
+            let (first, second) = (field.noise[at], own);
+            let total = first + second;
+            let weight = if total > 0.0 { first / total } else { 0.5 };
+            field.values[at] += weight * (value - field.values[at]);
+            field.noise[at] = if total > 0.0 { first * second / total } else { 0.0 };
+        }
+        if self.sites.len() == before && rows.values.column(band).iter().all(|v| v.is_nan()) {
+            return Ok(self);
+        }
+        let judged = match self.sites.len() > TOGETHER {
+            true => {
+                let order = along_curve(&self.sites);
+                (0..JUDGED).map(|i| order[i * order.len() / JUDGED]).collect()
+            }
+            false => (0..self.sites.len()).collect::<Vec<usize>>(),
+        };
+        let some: Vec<Site> = judged.iter().map(|&i| self.sites[i]).collect();
+        let pick = |all: &[f64]| judged.iter().map(|&i| all[i]).collect::<Vec<f64>>();
+        let (values, noise) = (pick(&self.field.values), pick(&self.field.noise));
+        let part = EmitterField { values, noise, ..self.field.clone() };
+        let found = part.judged_again(&some).ok_or_else(super::singular)?;
+        let (values, noise) = (self.field.values, self.field.noise);
+        Ok(Self { field: EmitterField { values, noise, ..found }, ..self })
+    }
+}
+
 impl EmitterField {
-    /// The same law and places, weighed by fewer sensors.
+    /// The same law and places, weighed by other readings.
     fn judged_again(self, sites: &[Site]) -> Option<Self> {
         let correlations = Correlation::exponential(self.shadow.decorrelation_m).matrix(sites);
         let covariates = Covariates::new(&correlations, self.shadow.sill, &self.noise)?;
@@ -251,6 +310,30 @@ impl Predictor for BandsAlone {
             }
         }
         Ok(Some(self.left_out(&sums)))
+    }
+
+    fn update(&self, readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
+        let rows = Rows::heard(readings, Some(self.link))?;
+        let sides = self
+            .sides
+            .iter()
+            .map(|side| {
+                let mut fields: Vec<Option<BandField>> = vec![None; self.bands];
+                for part in &side.parts {
+                    for (&band, field) in part.bands.iter().zip(&part.kriging.emitters) {
+                        let old =
+                            BandField { sites: part.kriging.sensors.clone(), field: field.clone() };
+                        fields[band] =
+                            Some(old.with(readings.sites(), &rows, band, side.noise[band])?);
+                    }
+                }
+                let fields = fields.into_iter().flatten().collect();
+                let (noise, weights) = (side.noise.clone(), side.weights.clone());
+                Ok(Side { noise, weights, parts: super::unsolved(fields) })
+            })
+            .collect::<Result<_, EstimateError>>()?;
+        let Self { link, hearing, bands, .. } = *self;
+        Ok(Some(Box::new(Self { sides, link, hearing, bands })))
     }
 
     fn save(&self, archive: &mut Archive) {

@@ -165,9 +165,8 @@ impl Model {
             let (low, high) =
                 heights.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), z| (l.min(z), h.max(z)));
             report.notes.push(format!(
-                "readings from heights of {} to {} m are taken as if they were at one: \
-                 kriging, field, auto, idw and nearest tell heights apart",
-                low, high
+                "readings from heights of {low} to {high} m are taken as if they were at one: \
+                 kriging, field, auto, idw and nearest tell heights apart"
             ));
         }
         Self {

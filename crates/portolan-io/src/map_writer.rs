@@ -17,6 +17,10 @@ use crate::zip_layout::{self, StoredEntry, directory};
 /// Bytes that are encoded and written at a time.
 const BLOCK: usize = 1 << 20;
 
+/// Bytes after which the disk is waited for: the system would leave nearly all to the end, when nothing
+/// is left to do meanwhile.
+const SYNCED: u64 = 1 << 26;
+
 /// How a large array is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Element {
@@ -80,6 +84,8 @@ pub struct MapWriter {
     entries: Vec<StoredEntry>,
     /// One for each of the layout's arrays, in its order, which is that of the first entries.
     progress: Vec<Progress>,
+    /// Bytes that may not be on the disk yet.
+    waiting: u64,
 }
 
 struct Progress {
@@ -110,6 +116,7 @@ impl MapWriter {
             layout: layout.clone(),
             entries,
             progress: Vec::new(),
+            waiting: 0,
         };
         writer.begin(small).map_err(failed)?;
         Ok(writer)
@@ -184,6 +191,11 @@ impl MapWriter {
             self.put(at, &bytes).map_err(failed)?;
             self.progress[n].crc.combine(&crc);
             self.progress[n].written += bytes.len() as u64;
+            self.waiting += bytes.len() as u64;
+        }
+        if self.waiting >= SYNCED {
+            self.part.file().sync_data().map_err(failed)?;
+            self.waiting = 0;
         }
         self.progress[n].rows += more;
         Ok(())

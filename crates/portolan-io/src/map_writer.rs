@@ -175,12 +175,17 @@ impl MapWriter {
         let encoded: Vec<(Vec<u8>, Crc)> = values
             .par_chunks(BLOCK / element.size())
             .map(|some| {
-                let bytes: Vec<u8> = match element {
+                let mut bytes = vec![0; some.len() * element.size()];
+                let slots = bytes.chunks_exact_mut(element.size()).zip(some);
+                match element {
                     Element::Float32 => {
-                        some.iter().flat_map(|v| (*v as f32).to_le_bytes()).collect()
+                        slots
+                            .for_each(|(slot, v)| slot.copy_from_slice(&(*v as f32).to_le_bytes()));
                     }
-                    Element::Float64 => some.iter().flat_map(|v| v.to_le_bytes()).collect(),
-                };
+                    Element::Float64 => {
+                        slots.for_each(|(slot, v)| slot.copy_from_slice(&v.to_le_bytes()));
+                    }
+                }
                 let mut crc = Crc::new();
                 crc.update(&bytes);
                 (bytes, crc)

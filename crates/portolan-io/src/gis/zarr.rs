@@ -59,7 +59,9 @@ fn write_chunk(root: &Path, about: &MapAbout, block: &Block, layer: &Layer<'_>) 
     if values.iter().all(|value| value.is_nan()) {
         return Ok(());
     }
-    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let mut bytes = vec![0; 4 * values.len()];
+    let slots = bytes.chunks_exact_mut(4).zip(&values);
+    slots.for_each(|(slot, value)| slot.copy_from_slice(&value.to_le_bytes()));
     let (row, column) = (block.lines.start / SIDE, block.columns.start / SIDE);
     let (name, band) = match layer.band() {
         (band, true) => ("spread_db", band),

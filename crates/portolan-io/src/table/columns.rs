@@ -2,7 +2,7 @@
 //! what unit.
 
 use super::names::{
-    Role, frequency, frequency_column, is_address, is_numbered, matches, split_unit,
+    Role, cell_columns, frequency, frequency_column, is_address, is_numbered, matches, split_unit,
 };
 use crate::error::{Check, Problem, quoted, shown};
 use crate::options::{BandBy, ColumnNames, Unit};
@@ -40,11 +40,11 @@ pub(crate) struct FrequencyColumn {
 }
 
 /// What tells the bands of a long table apart.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum BandColumn {
     Frequency(FrequencyColumn),
     Channel(usize),
-    Name(usize),
+    Name(Vec<usize>),
 }
 
 /// The columns of a table with a line per sensor and band.
@@ -54,6 +54,8 @@ pub(crate) struct LongColumns {
     /// What else is known of a named band.
     pub freq: Option<FrequencyColumn>,
     pub channel: Option<usize>,
+    /// Transmitters of which a band is made.
+    pub member: Option<usize>,
     pub value: usize,
     pub unit: Unit,
 }
@@ -67,6 +69,8 @@ pub(crate) struct TableLayout {
     pub time: Option<usize>,
     /// What the reading was taken with.
     pub device: Option<usize>,
+    /// The floor of a building.
+    pub floor: Option<usize>,
     pub shape: TableShape,
     /// Columns that are not used.
     pub unused: Vec<usize>,
@@ -85,7 +89,9 @@ pub(crate) enum TableShape {
 pub(crate) struct Told<'a> {
     pub unit: Option<Unit>,
     pub names: Option<&'a ColumnNames>,
-    pub band_by: Option<BandBy>,
+    pub band_by: Option<&'a BandBy>,
+    /// What frequencies without a unit are in, in Hz.
+    pub freq_unit_hz: Option<f64>,
     /// Columns that are no bands are left alone, as a GIS keeps many.
     pub lenient: bool,
 }
@@ -113,22 +119,24 @@ pub(crate) fn layout(
         return Err(header.wrong(column, "a second column of that name"));
     }
     let (time, device) = (roles.get(Role::Time), roles.get(Role::Device));
-    let height = roles.get(Role::Z);
+    let (height, floor) = (roles.get(Role::Z), roles.get(Role::Floor));
     if let Some(columns) = header.long(&roles)? {
-        let used = |c: &usize| roles.0.iter().any(|(_, column)| column == c);
+        let used =
+            |c: &usize| roles.0.iter().any(|(role, column)| column == c && *role != Role::Floor);
         let unused = (0..header.names.len()).filter(|c| !used(c)).collect();
         return Ok(TableLayout {
             position,
             height,
             time,
             device,
+            floor,
             shape: TableShape::Long(columns),
             unused,
         });
     }
     let (bands, unused) = header.wide(&roles, warnings)?;
     let shape = TableShape::Wide(bands);
-    Ok(TableLayout { position, height, time, device, shape, unused })
+    Ok(TableLayout { position, height, time, device, floor, shape, unused })
 }
 
 /// Which column has which role.
@@ -210,6 +218,9 @@ impl Header<'_> {
                 continue;
             }
             match roles.iter().find(|(known, _)| *known == role) {
+                // What identifies a cell is more than one column.
+                Some((Role::Transmitter, other))
+                    if cell_columns(&self.names, column).contains(other) => {}
                 Some((_, other)) => {
                     let other = quoted(self.written[*other]);
                     return Err(self.wrong(
@@ -238,6 +249,7 @@ impl Header<'_> {
             Role::Z => told.z.is_some(),
             Role::Time => told.time.is_some(),
             Role::Device => told.device.is_some(),
+            Role::Floor => false,
         }
     }
 
@@ -268,12 +280,16 @@ impl Header<'_> {
         if self.told.names.is_some_and(|told| told.bands.is_some()) {
             return Ok(None);
         }
-        let freq = roles
-            .get(Role::Frequency)
-            .map(|column| FrequencyColumn { column, scale: frequency_column(&self.names[column]) });
+        // The sniffer Kismet counts in kHz.
+        let kismet = self.names.iter().any(|name| name == "sourcemac").then_some(1e3);
+        let freq = roles.get(Role::Frequency).map(|column| {
+            let named = frequency_column(&self.names[column]);
+            FrequencyColumn { column, scale: named.or(self.told.freq_unit_hz).or(kismet) }
+        });
         let channel = roles.get(Role::Channel);
-        let name = roles.get(Role::Transmitter).map(BandColumn::Name);
-        let network = roles.get(Role::Network).map(BandColumn::Name);
+        let transmitter = roles.get(Role::Transmitter);
+        let name = transmitter.map(|column| BandColumn::Name(cell_columns(&self.names, column)));
+        let network = roles.get(Role::Network).map(|column| BandColumn::Name(vec![column]));
         let by_channel = channel.map(BandColumn::Channel);
         let by_frequency = freq.map(BandColumn::Frequency);
         let band = match self.told.band_by {
@@ -284,6 +300,9 @@ impl Header<'_> {
                     BandBy::Ssid => network,
                     BandBy::Frequency => by_frequency,
                     BandBy::Channel => by_channel,
+                    BandBy::Columns(names) => Some(BandColumn::Name(
+                        names.iter().map(|name| self.column(name)).collect::<Check<_>>()?,
+                    )),
                 };
                 let missing = || {
                     self.lacks(&format!(
@@ -301,15 +320,24 @@ impl Header<'_> {
                  level (with --unit), or --columns value=NAME",
             ));
         };
-        let unit = self.unit(value, split_unit(&self.names[value]).1)?;
-        Ok(Some(LongColumns { band, freq, channel, value, unit }))
+        let named = split_unit(&self.names[value]).1;
+        let unit = self.unit(value, named.or(self.known_unit(value)))?;
+        let alone = |columns: &[usize]| transmitter.filter(|own| !columns.contains(own));
+        let member = match &band {
+            BandColumn::Name(columns) => alone(columns),
+            _ => None,
+        };
+        Ok(Some(LongColumns { band, freq, channel, member, value, unit }))
     }
 
     /// The bands of a wide table, and the columns that nobody uses.
     fn wide(&self, roles: &Roles, warnings: &mut Vec<String>) -> Check<(Vec<Band>, Vec<usize>)> {
         let names = &self.names;
         let placed = |c: usize| {
-            roles.0.iter().any(|(role, column)| *column == c && !matches!(role, Role::Value))
+            roles
+                .0
+                .iter()
+                .any(|(role, column)| *column == c && !matches!(role, Role::Value | Role::Floor))
         };
         let told = self.told.names.and_then(|told| told.bands.as_deref());
         let spreads: Vec<usize> =
@@ -319,8 +347,10 @@ impl Header<'_> {
         let (mut bands, mut unused) = (Vec::with_capacity(rest.len()), Vec::new());
         for column in rest {
             match told {
-                // Columns of devices that shall not be told apart.
-                _ if Role::of(&names[column]) == Some(Role::Device) => unused.push(column),
+                // Devices that shall not be told apart, and floors.
+                _ if matches!(Role::of(&names[column]), Some(Role::Device | Role::Floor)) => {
+                    unused.push(column);
+                }
                 Some(pattern) if !matches(&names[column], &pattern.to_ascii_lowercase()) => {
                     unused.push(column);
                 }
@@ -398,6 +428,21 @@ impl Header<'_> {
         };
         let unit = self.unit(column, named)?;
         Ok(Band { column, freq_hz, label, unit, spread: None })
+    }
+
+    fn column(&self, name: &str) -> Check<usize> {
+        let name = name.to_ascii_lowercase();
+        let found = self.names.iter().position(|known| *known == name);
+        found.ok_or_else(|| {
+            self.lacks(&format!("--band-by names {}, which is not there", quoted(&name)))
+        })
+    }
+
+    /// Phones report these in dBm by their definition, whatever else a file says.
+    fn known_unit(&self, column: usize) -> Option<Unit> {
+        let defined = ["rsrp", "rscp", "ss_rsrp", "csi_rsrp", "nr_rsrp"];
+        let known = defined.contains(&self.names[column].as_str()) && self.told.unit.is_none();
+        known.then_some(Unit::Dbm)
     }
 
     /// The unit that a name and the caller agree on.

@@ -31,11 +31,12 @@ pub(crate) enum Role {
     Frequency,
     Value,
     Device,
+    Floor,
 }
 
 impl Role {
     /// The names by which people call it, the usual first.
-    const NAMES: [(Role, &'static [&'static str]); 14] = [
+    const NAMES: [(Role, &'static [&'static str]); 15] = [
         (Role::X, &["x_m", "x", "easting", "east", "x_meters", "x_metres", "pos_x", "utm_e"]),
         (Role::Y, &["y_m", "y", "northing", "north", "y_meters", "y_metres", "pos_y", "utm_n"]),
         (Role::Z, &["z_m", "height_m", "altitude_m", "z_meters", "z_metres", "pos_z"]),
@@ -58,9 +59,24 @@ impl Role {
         ),
         (
             Role::Transmitter,
-            &["bssid", "mac", "mac_address", "transmitter", "tx", "cell_id", "cellid", "pci", "ap"],
+            &[
+                "bssid",
+                "mac",
+                "mac_address",
+                "netid",
+                "transmitter",
+                "tx",
+                "cell_id",
+                "cellid",
+                "pci",
+                "ap",
+                "sourcemac",
+                "source_mac",
+                "transmac",
+            ],
         ),
         (Role::Network, &["ssid", "essid", "network"]),
+        (Role::Floor, &["floor", "floor_id", "floorid", "storey", "story", "etage"]),
         (Role::Channel, &["channel", "chan", "ch"]),
         (Role::Frequency, &["freq", "frequency", "frequencies"]),
         (
@@ -88,6 +104,28 @@ impl Role {
     pub fn is_band(self) -> bool {
         matches!(self, Role::Transmitter | Role::Network | Role::Channel | Role::Frequency)
     }
+}
+
+/// What identifies a cell beside its own number, in the order in which a band names it. Two networks
+/// give the same number to different cells.
+const CELL_KEYS: [&[&str]; 7] = [
+    &["technology", "networktech", "tech", "rat", "radio", "networkmode", "network_type"],
+    &["operator", "operatorname", "plmn", "mcc"],
+    &["mnc"],
+    &["lac", "tac", "area"],
+    &["node", "nodeid", "enb", "enodeb", "enb_id", "gnb", "gnb_id", "rnc"],
+    &["cell_id", "cellid", "ci", "cid"],
+    &["pci", "psc", "physical_cell_id"],
+];
+
+/// The columns that identify a cell, where `column` is one of them; else that column alone.
+pub(super) fn cell_columns(names: &[String], column: usize) -> Vec<usize> {
+    let is_cell = |name: &str| CELL_KEYS[5..].iter().any(|keys| keys.contains(&name));
+    if !is_cell(&names[column]) {
+        return vec![column];
+    }
+    let first = |keys: &&[&str]| names.iter().position(|name| keys.contains(&name.as_str()));
+    CELL_KEYS.iter().filter_map(first).collect()
 }
 
 /// Whether a name is that of a position.

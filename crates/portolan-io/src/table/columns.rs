@@ -2,7 +2,8 @@
 //! what unit.
 
 use super::names::{
-    Role, cell_columns, frequency, frequency_column, is_address, is_numbered, matches, split_unit,
+    Role, cell_columns, frequency, frequency_column, is_address, is_beside, is_numbered, matches,
+    normal, split_unit,
 };
 use crate::error::{Check, Problem, quoted, shown};
 use crate::options::{BandBy, ColumnNames, Unit};
@@ -109,7 +110,7 @@ pub(crate) fn layout(
     told: Told<'_>,
     warnings: &mut Vec<String>,
 ) -> Check<TableLayout> {
-    let names: Vec<String> = header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
+    let names: Vec<String> = header.iter().map(|name| normal(name)).collect();
     let header = Header { written: header, names, told };
     let roles = header.roles()?;
     let position = header.position(&roles)?;
@@ -178,7 +179,7 @@ impl Header<'_> {
     fn roles(&self) -> Check<Roles> {
         let mut roles: Vec<(Role, usize)> = Vec::new();
         let mut named = |role: Role, name: &str| -> Check<()> {
-            let name = name.trim().to_ascii_lowercase();
+            let name = normal(name);
             let found = self.names.iter().position(|n| *n == name);
             let column = found.ok_or_else(|| {
                 self.lacks(&format!("--columns names {}, which is not there", quoted(&name)))
@@ -208,7 +209,7 @@ impl Header<'_> {
                 }
             }
             if let Some(name) = &told.band {
-                let role = Role::of(&name.trim().to_ascii_lowercase());
+                let role = Role::of(&normal(name));
                 named(role.filter(|r| r.is_band()).unwrap_or(Role::Transmitter), name)?;
             }
         }
@@ -344,6 +345,8 @@ impl Header<'_> {
             (0..names.len()).filter(|c| names[*c].starts_with(SPREAD)).collect();
         let extra = |c: usize| spreads.contains(&c) || names[c].starts_with(READING_SPREAD);
         let rest: Vec<usize> = (0..names.len()).filter(|c| !placed(*c) && !extra(*c)).collect();
+        // Beside a band others are what people write down too.
+        let lenient = self.told.lenient || rest.iter().any(|c| self.is_band(*c));
         let (mut bands, mut unused) = (Vec::with_capacity(rest.len()), Vec::new());
         for column in rest {
             match told {
@@ -354,7 +357,7 @@ impl Header<'_> {
                 Some(pattern) if !matches(&names[column], &pattern.to_ascii_lowercase()) => {
                     unused.push(column);
                 }
-                None if self.told.lenient && !self.is_band(column) => unused.push(column),
+                None if lenient && !self.is_band(column) => unused.push(column),
                 _ => bands.push(self.band(column, told.is_some(), warnings)?),
             }
         }
@@ -397,7 +400,9 @@ impl Header<'_> {
         let name = &self.names[column];
         let (bare, named) = split_unit(name);
         let known = frequency(bare).is_some() || is_numbered(bare) || is_address(bare);
-        !bare.is_empty() && (known || named.is_some() || Role::of(name) == Some(Role::Value))
+        !bare.is_empty()
+            && !is_beside(bare)
+            && (known || named.is_some() || Role::of(name) == Some(Role::Value))
     }
 
     fn band(&self, column: usize, told: bool, warnings: &mut Vec<String>) -> Check<Band> {
@@ -426,12 +431,12 @@ impl Header<'_> {
             }
             None => return Err(self.wrong(column, expected)),
         };
-        let unit = self.unit(column, named)?;
+        let unit = self.unit(column, named.or(self.known_unit(column)))?;
         Ok(Band { column, freq_hz, label, unit, spread: None })
     }
 
     fn column(&self, name: &str) -> Check<usize> {
-        let name = name.to_ascii_lowercase();
+        let name = normal(name);
         let found = self.names.iter().position(|known| *known == name);
         found.ok_or_else(|| {
             self.lacks(&format!("--band-by names {}, which is not there", quoted(&name)))
@@ -440,9 +445,13 @@ impl Header<'_> {
 
     /// Phones report these in dBm by their definition, whatever else a file says.
     fn known_unit(&self, column: usize) -> Option<Unit> {
-        let defined = ["rsrp", "rscp", "ss_rsrp", "csi_rsrp", "nr_rsrp"];
-        let known = defined.contains(&self.names[column].as_str()) && self.told.unit.is_none();
-        known.then_some(Unit::Dbm)
+        let defined = ["rsrp", "rscp", "rssi", "ss_rsrp", "csi_rsrp", "nr_rsrp", "esp"];
+        let name = self.names[column].as_str();
+        // G-NetTrack's `Level` is the RSRP, RSCP or RSSI of the network that it names beside it.
+        let beside = |known: &str| self.names.iter().any(|name| name == known);
+        let tracked = name == "level" && beside("networktech") && beside("cellid");
+        let known = defined.contains(&name) || tracked;
+        (known && self.told.unit.is_none()).then_some(Unit::Dbm)
     }
 
     /// The unit that a name and the caller agree on.
@@ -460,24 +469,24 @@ impl Header<'_> {
 
 /// The columns of positions of any table: those of a header that holds nothing else of interest.
 pub(crate) fn position(header: &[&str]) -> Check<Position> {
-    let names = header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
+    let names = header.iter().map(|name| normal(name)).collect();
     let header = Header { written: header, names, told: Told::default() };
     header.position(&header.roles()?)
 }
 
 /// The column of heights of any table.
 pub(crate) fn height(header: &[&str]) -> Option<usize> {
-    header.iter().position(|name| Role::of(&name.trim().to_ascii_lowercase()) == Some(Role::Z))
+    header.iter().position(|name| Role::of(&normal(name)) == Some(Role::Z))
 }
 
 /// The column of times of any table.
 pub(crate) fn time(header: &[&str]) -> Option<usize> {
-    header.iter().position(|name| Role::of(&name.trim().to_ascii_lowercase()) == Some(Role::Time))
+    header.iter().position(|name| Role::of(&normal(name)) == Some(Role::Time))
 }
 
 /// The column of devices of any table.
 pub(crate) fn device(header: &[&str]) -> Option<usize> {
-    header.iter().position(|name| Role::of(&name.trim().to_ascii_lowercase()) == Some(Role::Device))
+    header.iter().position(|name| Role::of(&normal(name)) == Some(Role::Device))
 }
 
 #[cfg(test)]

@@ -34,14 +34,60 @@ pub(crate) enum Role {
     Floor,
 }
 
+/// A name as it is compared: small letters, a unit in brackets behind an underscore.
+pub(super) fn normal(name: &str) -> String {
+    let name = name.trim().trim_matches(['\'', '"']).to_ascii_lowercase();
+    let bare = name.strip_suffix([')', ']']).and_then(|name| name.rsplit_once(['(', '[']));
+    let name = match bare {
+        Some((bare, unit)) if !bare.trim().is_empty() => {
+            let (bare, unit) = (bare.trim_end(), unit.trim());
+            match UNITS.iter().any(|(known, _)| *known == unit)
+                || SCALES.iter().any(|(known, _)| *known == unit)
+            {
+                true => format!("{bare}_{unit}"),
+                false => match unit {
+                    "m" | "metres" | "meters" => format!("{bare}_m"),
+                    "deg" | "degrees" | "\u{b0}" | "utc" | "s" => bare.to_string(),
+                    _ => name,
+                },
+            }
+        }
+        _ => name,
+    };
+    name.replace(' ', "_")
+}
+
 impl Role {
     /// The names by which people call it, the usual first.
     const NAMES: [(Role, &'static [&'static str]); 15] = [
         (Role::X, &["x_m", "x", "easting", "east", "x_meters", "x_metres", "pos_x", "utm_e"]),
         (Role::Y, &["y_m", "y", "northing", "north", "y_meters", "y_metres", "pos_y", "utm_n"]),
         (Role::Z, &["z_m", "height_m", "altitude_m", "z_meters", "z_metres", "pos_z"]),
-        (Role::Lat, &["lat", "latitude", "currentlatitude", "gps_lat", "lat_deg", "latitude_deg"]),
-        (Role::Lon, &["lon", "lng", "long", "longitude", "currentlongitude", "gps_lon", "lon_deg"]),
+        (
+            Role::Lat,
+            &[
+                "lat",
+                "latitude",
+                "currentlatitude",
+                "gps_lat",
+                "gps_latitude",
+                "lat_deg",
+                "latitude_deg",
+            ],
+        ),
+        (
+            Role::Lon,
+            &[
+                "lon",
+                "lng",
+                "long",
+                "longitude",
+                "currentlongitude",
+                "gps_lon",
+                "gps_longitude",
+                "lon_deg",
+            ],
+        ),
         (Role::Row, &["row"]),
         (Role::Col, &["col", "column"]),
         (
@@ -55,6 +101,9 @@ impl Role {
                 "firstseen",
                 "time_utc",
                 "utc",
+                "gps_time",
+                "gpstime",
+                "date",
             ],
         ),
         (
@@ -73,6 +122,11 @@ impl Role {
                 "sourcemac",
                 "source_mac",
                 "transmac",
+                "gateway",
+                "gateway_id",
+                "gateway_eui",
+                "gtw_id",
+                "hotspot",
             ],
         ),
         (Role::Network, &["ssid", "essid", "network"]),
@@ -126,6 +180,16 @@ pub(super) fn cell_columns(names: &[String], column: usize) -> Vec<usize> {
     }
     let first = |keys: &&[&str]| names.iter().position(|name| keys.contains(&name.as_str()));
     CELL_KEYS.iter().filter_map(first).collect()
+}
+
+/// Whether a name is that of something beside power: quality, or how the receiver moved.
+pub(super) fn is_beside(bare: &str) -> bool {
+    [
+        "rsrq", "sinr", "snr", "rssnr", "rs_sinr", "lsnr", "quality", "qual", "cqi", "ta", "ecno",
+        "ec/no", "ber", "speed", "altitude", "alt", "accuracy", "bearing", "heading", "hdop",
+        "noise",
+    ]
+    .contains(&bare)
 }
 
 /// Whether a name is that of a position.

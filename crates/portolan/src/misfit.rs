@@ -5,7 +5,7 @@ use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch};
 
 use crate::likelihood::Likelihood;
-use crate::simd::{Buffer, ln_each, load, padded, splat, store};
+use portolan_decoder::simd::{Buffer, ln_each, load, padded, splat, store};
 
 /// Readings at the sensors and room for one pass over them.
 pub(crate) struct Misfit<L: Likelihood<f32>> {

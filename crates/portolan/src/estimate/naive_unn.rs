@@ -10,19 +10,19 @@ use super::btd::gridded_model;
 use super::options::TOLERANCE;
 use super::unn::{DECODER_OPTIONS, load_shape, save_shape, shape_from_options};
 use super::{Capability, Context, Entry, Method, OptionSpec, Options};
-use crate::adam::Adam;
-use crate::decoder::{Decoder, Draw, Network, Output, Readout, Shape, Workspace, random_network};
 use crate::descent::{Descent, Ending, Schedule};
 use crate::error::{EstimateError, InputError};
 use crate::grid::Grid;
 use crate::likelihood::{Likelihood, Probit, SquaredError};
 use crate::link::Link;
 use crate::model::{Archive, Drawing, DrawnGrid, Model, Report, damaged};
-use crate::penalty::add_penalty;
 use crate::progress::Progress;
 use crate::readings::{Readings, Values};
-use crate::simd::ln;
 use crate::simulate::stream;
+use portolan_decoder::adam::Adam;
+use portolan_decoder::penalty::add_penalty;
+use portolan_decoder::simd::ln;
+use portolan_decoder::{Decoder, Draw, Network, Output, Readout, Shape, Workspace, random_network};
 
 const OWN: &[OptionSpec] = &[
     OptionSpec {

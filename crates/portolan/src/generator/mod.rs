@@ -29,7 +29,7 @@ use fearless_simd::{Level, dispatch, prelude::*};
 use rayon::prelude::*;
 
 use crate::error::InputError;
-use crate::simd::padded;
+use portolan_decoder::simd::padded;
 use product::{Finish, Product, Steps};
 use stage::{Stage, lay};
 use weights::Layer;

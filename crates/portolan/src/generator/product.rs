@@ -4,7 +4,7 @@
 
 use fearless_simd::prelude::*;
 
-use crate::simd::{LANES, load, padded, splat, store};
+use portolan_decoder::simd::{LANES, load, padded, splat, store};
 
 /// Weights packed for the kernel.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use super::product::Product;
 use super::weights::Layer;
-use crate::simd::padded;
+use portolan_decoder::simd::padded;
 
 /// Side of the first image.
 const FIRST: usize = 4;

@@ -1,14 +1,14 @@
 //! The joint fit: Adam on the latents, levels and PSDs of all emitters together, PSDs projected onto
 //! non-negative values after every step.
 
-use crate::adam::Adam;
 use crate::descent::Descent;
 use crate::error::EstimateError;
 use crate::generator::{Generator, GeneratorWorkspace, Sampler};
 use crate::likelihood::Likelihood;
 use crate::misfit::Misfit;
-use crate::penalty::add_penalty;
 use crate::progress::Progress;
+use portolan_decoder::adam::Adam;
+use portolan_decoder::penalty::add_penalty;
 
 /// Everything that is fitted: X = sum_r exp(level_r) S(z_r) o c_r.
 #[derive(Clone, Debug)]

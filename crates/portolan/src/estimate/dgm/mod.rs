@@ -24,8 +24,8 @@ use crate::model::{Archive, Drawing, DrawnGrid, Model, Report, damaged};
 use crate::progress::Progress;
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
-use crate::simd::padded;
 use fit::{DgmFit, DgmFitOptions, DgmUnknowns};
+use portolan_decoder::simd::padded;
 use start::{StartOptions, fit_targets, random_point, targets};
 
 const OWN: &[OptionSpec] = &[

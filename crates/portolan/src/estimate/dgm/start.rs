@@ -6,17 +6,17 @@ use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
 use super::fit::DgmUnknowns;
-use crate::adam::Adam;
 use crate::descent::Schedule;
 use crate::error::EstimateError;
 use crate::estimate::unn::start::random_psd;
 use crate::generator::{Generator, Sampler};
 use crate::misfit::padded_rows;
-use crate::penalty::add_penalty;
 use crate::progress::Progress;
-use crate::simd::padded;
 use crate::simulate::stream;
 use crate::unmix::Unmixed;
+use portolan_decoder::adam::Adam;
+use portolan_decoder::penalty::add_penalty;
+use portolan_decoder::simd::padded;
 
 /// Logarithm of one emitter's SLF at the sensors, less what its level will carry.
 pub(super) struct Target {

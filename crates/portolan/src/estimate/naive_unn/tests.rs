@@ -1,7 +1,6 @@
 //! Counts of parameters, gradients, and maps from every kind of readings.
 
 use super::*;
-use crate::decoder::reference;
 use crate::estimate::build;
 use crate::fixture::{self, Estimate};
 use crate::map::RadioMap;
@@ -9,6 +8,7 @@ use crate::quantiser::{MISSING_LEVEL, Quantiser};
 use crate::score::score;
 use crate::sense::{Quantising, Sensing, SensorLayout, sense};
 use crate::simulate::{Scenario, simulate};
+use portolan_decoder::reference;
 
 fn scene(rows: usize, cols: usize, bands: usize, emitters: usize) -> RadioMap {
     let grid = Grid::new(rows, cols, 1.0).unwrap();

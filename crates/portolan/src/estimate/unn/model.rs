@@ -4,11 +4,11 @@ use ndarray::{Array2, Array3};
 
 use super::KIND;
 use super::options::{NORMS, OUTPUTS, PADS, UPSAMPLINGS};
-use crate::decoder::{Decoder, Shape};
 use crate::error::{EstimateError, InputError};
 use crate::estimate::btd::unit_norm;
 use crate::grid::Grid;
 use crate::model::{Archive, Drawing, DrawnGrid, damaged};
+use portolan_decoder::{Decoder, Shape};
 
 /// What the fit found: a network, a latent for each emitter, and PSDs in multiples of a unit.
 pub(in crate::estimate) struct DecodedSlfs {

@@ -1,10 +1,10 @@
 //! The options of the methods with a decoder, as text.
 
 use super::recipe::{Lesson, StartIterations, Unn, UnnStart};
-use crate::decoder::{Normalisation, Output, Padding, Shape, Upsampling};
 use crate::error::InputError;
 use crate::estimate::bands::{Domain, OFFSET};
 use crate::estimate::{Method, OptionSpec, Options};
+use portolan_decoder::{Normalisation, Output, Padding, Shape, Upsampling};
 
 const OWN: &[OptionSpec] = &[
     OptionSpec { name: "recipe", default: "default (our measured best)", takes: "default | paper" },

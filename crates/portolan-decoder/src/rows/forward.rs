@@ -7,14 +7,14 @@ use super::edges::close_rows;
 use super::enlarge::{input_rows, sum_rows};
 use super::readout::Visit;
 use super::{RowSpace, RowStage, Rows, first};
-use crate::decoder::chunks::each_from;
-use crate::decoder::moments::per_lane;
-use crate::decoder::passes::Passes;
-use crate::decoder::plan::{PER_LANE, Workspace};
-use crate::decoder::readout::Readout;
-use crate::decoder::shape::reflect;
-use crate::decoder::winograd::{four, two};
+use crate::chunks::each_from;
+use crate::moments::per_lane;
+use crate::passes::Passes;
+use crate::plan::{PER_LANE, Workspace};
+use crate::readout::Readout;
+use crate::shape::reflect;
 use crate::simd::{Buffer, LANES};
+use crate::winograd::{four, two};
 
 /// A block whose result is read: which one, and scale, offset and mean of its lanes.
 #[derive(Clone, Copy)]
@@ -42,7 +42,7 @@ impl<'a> Before<'a> {
 impl Passes<'_> {
     /// All blocks; leaves the results of the convolutions and the last block's scale and offset in
     /// the workspace, and the pixels of a readout.
-    pub(in crate::decoder) fn forward_rows(
+    pub(crate) fn forward_rows(
         &self,
         rows: &Rows,
         params: &[f32],

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::error::InputError;
+use crate::error::DecoderError;
 
 /// How a block enlarges its image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -132,14 +132,10 @@ impl Shape {
         rows: usize,
         cols: usize,
         emitters: usize,
-    ) -> Result<(), InputError> {
-        let check = |what: &str, value: usize, low: usize, high: usize| {
-            if (low..=high).contains(&value) {
-                return Ok(());
-            }
-            Err(InputError::Request(format!(
-                "a decoder with {value} {what} is not possible: give {low} to {high}"
-            )))
+    ) -> Result<(), DecoderError> {
+        let check = |what, value, low, high| match (low..=high).contains(&value) {
+            true => Ok(()),
+            false => Err(DecoderError::Range { what, value, low, high }),
         };
         check("blocks", self.blocks, 1, 7)?;
         check("blocks that keep their size", self.keep, 0, 7)?;
@@ -157,7 +153,7 @@ impl Shape {
     }
 
     /// Where the parameters lie if so many blocks enlarge their image.
-    pub(crate) fn layout(&self, enlarging: usize) -> ParameterLayout {
+    pub fn layout(&self, enlarging: usize) -> ParameterLayout {
         let mut next = 0;
         let mut take = |len: usize| {
             next += len;

@@ -3,7 +3,7 @@
 use fearless_simd::{dispatch, prelude::*};
 
 use super::{RowStage, Rows};
-use crate::decoder::passes::Passes;
+use crate::passes::Passes;
 use crate::simd::{Buffer, LANES, load, splat, store};
 
 /// Which lanes of a chunk are an emitter's first and last.

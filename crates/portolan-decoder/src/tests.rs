@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::fixture;
+use crate::golden;
 
 /// Parameters, latents and the same of a fixture's `prefix`ed arrays.
 fn from_fixture(decoder: &Decoder, name: &str, prefix: &str) -> (Vec<f64>, Vec<f64>) {
-    let data = fixture::load(name);
+    let data = golden::load(name);
     let get = |key: String| data[&format!("{prefix}{key}")].1.clone();
     let mut params = vec![0.0; decoder.parameters()];
     for (b, block) in decoder.layout().blocks.iter().enumerate() {
@@ -38,7 +38,7 @@ fn fixtures() -> [(&'static str, Decoder); 2] {
 #[test]
 fn reference_agrees_with_pytorch() {
     for (name, decoder) in fixtures() {
-        let data = fixture::load(name);
+        let data = golden::load(name);
         let (params, latents) = from_fixture(&decoder, name, "");
         let (dparams, dlatents) = from_fixture(&decoder, name, "grad_");
         let tape = reference::forward(&decoder, &params, &latents);
@@ -188,7 +188,7 @@ fn fast(
 #[test]
 fn fast_path_agrees_with_pytorch() {
     for (name, decoder) in fixtures() {
-        let data = fixture::load(name);
+        let data = golden::load(name);
         let (params, latents) = from_fixture(&decoder, name, "");
         let (dparams, dlatents) = from_fixture(&decoder, name, "grad_");
         let upstream = &data["upstream"].1;
@@ -390,7 +390,7 @@ fn ten_steps(
         &mut dyn FnMut(&[f64]) -> Vec<f64>,
     ) -> (Vec<f64>, Vec<f64>),
 ) -> (Vec<f64>, Vec<f64>) {
-    let data = fixture::load("adam10");
+    let data = golden::load("adam10");
     let cells: Vec<usize> =
         data["cells"].1.chunks_exact(2).map(|c| (c[0] * 64.0 + c[1]) as usize).collect();
     let target: Vec<f64> = data["values"].1.iter().map(|y| (y + 1e-6).ln()).collect();
@@ -436,7 +436,7 @@ fn ten_steps(
 #[test]
 fn ten_steps_of_the_papers_fit_agree_with_pytorch() {
     let decoder = Decoder::new(&Shape::default(), 64, 64, 4).unwrap();
-    let data = fixture::load("adam10");
+    let data = golden::load("adam10");
     let expected: Vec<f64> = data["losses"].1.chunks_exact(2).map(|l| l[0]).collect();
     let (losses, _) = ten_steps(&decoder, |params, latents, loss| {
         let tape = reference::forward(&decoder, params, latents);

@@ -1,5 +1,5 @@
 //! From the result of a convolution to what is read of it: upsampling, ReLU, and the sums and the
-//! affine map of the normalisation. Weights are 3 and 1, as in [`crate::decoder::upsample`].
+//! affine map of the normalisation. Weights are 3 and 1, as in [`crate::upsample`].
 
 use fearless_simd::prelude::*;
 

@@ -10,7 +10,7 @@ use super::convolve::Size;
 /// How the images of a convolution lie in memory: rows of planes, and from a row or a channel to the
 /// next, of the input with its margin and of the result.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::decoder) struct Cut {
+pub(crate) struct Cut {
     pub rows: usize,
     pub x_row: usize,
     pub x_channel: usize,
@@ -20,7 +20,7 @@ pub(in crate::decoder) struct Cut {
 
 impl Cut {
     /// All rows of a chunk.
-    pub(in crate::decoder) fn whole(size: &Size) -> Self {
+    pub(crate) fn whole(size: &Size) -> Self {
         Self {
             rows: size.phases,
             x_row: size.outer * size.width,

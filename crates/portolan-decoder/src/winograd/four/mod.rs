@@ -11,10 +11,10 @@ mod weights;
 use fearless_simd::prelude::*;
 
 use super::Cut;
-use crate::decoder::convolve::Size;
+use crate::convolve::Size;
 use crate::simd::{LANES, load, splat, store};
 use tile::{add_patch, points, read_patch, read_pixels, step, write_pixels};
-pub(in crate::decoder) use weights::{GRADIENT, backward_weights, pack, unpack};
+pub(crate) use weights::{GRADIENT, backward_weights, pack, unpack};
 
 /// Products per tile and pair of channels.
 const POINTS: usize = 36;
@@ -23,22 +23,22 @@ const POINTS: usize = 36;
 const CHANNELS: usize = 6;
 
 /// Numbers of room that one chunk needs: two tiles in the widest vectors.
-pub(in crate::decoder) const ROOM: usize = 2 * POINTS * CHANNELS * 2 * LANES;
+pub(crate) const ROOM: usize = 2 * POINTS * CHANNELS * 2 * LANES;
 
 /// Pairs of channels.
 const PAIRS: usize = CHANNELS * CHANNELS;
 
 /// Numbers of the packed weights.
-pub(in crate::decoder) const WEIGHTS: usize = POINTS * PAIRS;
+pub(crate) const WEIGHTS: usize = POINTS * PAIRS;
 
 /// Whether a block's images can be cut into tiles.
-pub(in crate::decoder) fn applies(size: &Size) -> bool {
+pub(crate) fn applies(size: &Size) -> bool {
     let channels = size.inputs == CHANNELS && size.outputs == CHANNELS;
     channels && size.kernel == 3 && size.phases.is_multiple_of(4)
 }
 
 /// Numbers of the factors of some rows of a chunk.
-pub(in crate::decoder) fn factors(size: &Size, rows: usize) -> usize {
+pub(crate) fn factors(size: &Size, rows: usize) -> usize {
     tiles(size, rows) * POINTS * CHANNELS * LANES
 }
 
@@ -140,23 +140,17 @@ macro_rules! each_tile {
 
 /// Factors of the input.
 #[inline(always)]
-pub(in crate::decoder) fn read_input<S: Simd>(
-    simd: S,
-    size: &Size,
-    cut: &Cut,
-    x: &[f32],
-    factors: &mut [f32],
-) {
+pub(crate) fn read_input<S: Simd>(simd: S, size: &Size, cut: &Cut, x: &[f32], factors: &mut [f32]) {
     each_tile!(size, cut, |NT, first, lane, at| {
         let factors = &mut factors[at..at + POINTS * step::<S, NT>()];
         read_patches::<S, NT>(simd, (size, cut), (first, lane), x, factors);
     });
 }
 
-/// As [`crate::decoder::convolve::forward`]; weights from [`pack`]. Keeps the factors of the input
+/// As [`crate::convolve::forward`]; weights from [`pack`]. Keeps the factors of the input
 /// where there is room for all of them.
 #[inline(always)]
-pub(in crate::decoder) fn forward<S: Simd>(
+pub(crate) fn forward<S: Simd>(
     simd: S,
     size: &Size,
     cut: &Cut,
@@ -183,10 +177,10 @@ pub(in crate::decoder) fn forward<S: Simd>(
     });
 }
 
-/// As [`crate::decoder::convolve::backward_input`], but added to the first two rows of `dx`; leaves the
+/// As [`crate::convolve::backward_input`], but added to the first two rows of `dx`; leaves the
 /// factors of the result's gradient.
 #[inline(always)]
-pub(in crate::decoder) fn backward_input<S: Simd>(
+pub(crate) fn backward_input<S: Simd>(
     simd: S,
     size: &Size,
     cut: &Cut,

@@ -6,9 +6,9 @@ use fearless_simd::prelude::*;
 
 use super::tile::{Six, Three, step};
 use super::{CHANNELS, PAIRS, POINTS, tiles};
-use crate::decoder::convolve::Size;
-use crate::decoder::winograd::Cut;
+use crate::convolve::Size;
 use crate::simd::{LANES, add_reduced, load, splat, store};
+use crate::winograd::Cut;
 
 /// A number for every pair of channels.
 type Pairs = [f32; PAIRS];
@@ -45,7 +45,7 @@ fn contract(u: [&Pairs; 6]) -> [Pairs; 3] {
 
 /// Weights (out, in, tap) as (point, out, in).
 #[inline(always)]
-pub(in crate::decoder) fn pack(weights: &[f32], packed: &mut [f32]) {
+pub(crate) fn pack(weights: &[f32], packed: &mut [f32]) {
     let mut taps = [[0.0; PAIRS]; 9];
     for (pair, w) in weights.as_chunks::<9>().0.iter().enumerate() {
         for tap in 0..9 {
@@ -67,7 +67,7 @@ pub(in crate::decoder) fn pack(weights: &[f32], packed: &mut [f32]) {
 
 /// The adjoint of [`pack`], added: from what [`backward_weights`] leaves to the gradient of the weights.
 #[inline(always)]
-pub(in crate::decoder) fn unpack(from: &[f32], gradient: &mut [f32]) {
+pub(crate) fn unpack(from: &[f32], gradient: &mut [f32]) {
     let from = from.as_chunks::<PAIRS>().0;
     for j in 0..3 {
         let taps = contract([0, 3, 6, 9, 12, 15].map(
@@ -86,12 +86,12 @@ pub(in crate::decoder) fn unpack(from: &[f32], gradient: &mut [f32]) {
 const AT_ONCE: usize = 3;
 
 /// Numbers of what [`backward_weights`] adds to.
-pub(in crate::decoder) const GRADIENT: usize = 6 * 3 * PAIRS;
+pub(crate) const GRADIENT: usize = 6 * 3 * PAIRS;
 
 /// Adds to the gradient of the weights, from the factors of the input and of the result's gradient: as
 /// (row of points, column of taps, out, in). Rows are put together by [`unpack`].
 #[inline(always)]
-pub(in crate::decoder) fn backward_weights<S: Simd>(
+pub(crate) fn backward_weights<S: Simd>(
     simd: S,
     size: &Size,
     cut: &Cut,

@@ -3,8 +3,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use portolan::adam::Adam;
-use portolan::decoder::{Decoder, Shape};
+use portolan_decoder::adam::Adam;
+use portolan_decoder::{Decoder, Shape};
 
 struct Counting;
 

@@ -1,4 +1,4 @@
-//! The untrained decoder G: one small convolutional network, shared by all emitters, that turns
+//! Portolan's untrained decoder G: one small convolutional network, shared by all emitters, that turns
 //! each emitter's latent into its SLF (the paper's deep-decoder architecture and its table of
 //! parameters).
 //!
@@ -16,36 +16,42 @@
 //! ends of rows. Time grows linearly with cells: the common decoder keeps a quarter of its pixels and
 //! works on strips of rows (`rows`); others finish a block for the whole grid before the next.
 
+#![warn(missing_docs)]
 #![expect(clippy::too_many_arguments, reason = "kernels take their sizes and slices one by one")]
 
+pub mod adam;
 mod backward;
 mod border;
 mod chunks;
 mod convolve;
+mod error;
 mod forward;
+#[cfg(test)]
+mod golden;
 mod initial;
 mod lanes;
 mod moments;
 mod outputs;
 mod passes;
+pub mod penalty;
 mod plan;
 mod readout;
 pub mod reference;
 mod rows;
 mod shape;
+pub mod simd;
 mod source;
 mod upsample;
 mod winograd;
 
-pub use initial::Network;
-pub(crate) use initial::{Draw, random_network};
+pub use error::DecoderError;
+pub use initial::{Draw, Network, random_network};
 pub use plan::Workspace;
 pub use readout::Readout;
 pub use shape::{BlockLayout, Normalisation, Output, Padding, ParameterLayout, Shape, Upsampling};
 
 use fearless_simd::Level;
 
-use crate::error::InputError;
 use passes::Passes;
 use plan::Plan;
 
@@ -80,7 +86,7 @@ impl Decoder {
         rows: usize,
         cols: usize,
         emitters: usize,
-    ) -> Result<Self, InputError> {
+    ) -> Result<Self, DecoderError> {
         shape.validate(rows, cols, emitters)?;
         let layout = shape.layout(shape.blocks_on(rows, cols));
         let latent = shape.latent_on(rows, cols);
@@ -112,7 +118,7 @@ impl Decoder {
     }
 
     /// Whether a pass is shared among threads.
-    pub(crate) fn is_parallel(&self) -> bool {
+    pub fn is_parallel(&self) -> bool {
         self.parallel
     }
 
@@ -167,7 +173,7 @@ impl Decoder {
     ///
     /// # Errors
     /// If a cell is off the grid.
-    pub fn readout(&self, cells: &[usize]) -> Result<Readout, InputError> {
+    pub fn readout(&self, cells: &[usize]) -> Result<Readout, DecoderError> {
         Readout::new(self, cells)
     }
 

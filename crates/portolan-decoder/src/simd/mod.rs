@@ -7,31 +7,34 @@
 
 mod buffer;
 
-pub(crate) use buffer::Buffer;
+pub use buffer::Buffer;
 
 use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch};
 
 /// The widest vectors hold this many numbers: rows are padded to multiples of it.
-pub(crate) const LANES: usize = 16;
+pub const LANES: usize = 16;
 
 /// A number of entries rounded up to whole vectors.
-pub(crate) fn padded(entries: usize) -> usize {
+pub fn padded(entries: usize) -> usize {
     entries.next_multiple_of(LANES)
 }
 
+/// The vector that begins at an index.
 #[inline(always)]
-pub(crate) fn load<S: Simd>(simd: S, from: &[f32], at: usize) -> S::f32s {
+pub fn load<S: Simd>(simd: S, from: &[f32], at: usize) -> S::f32s {
     S::f32s::from_slice(simd, &from[at..at + S::f32s::LEN])
 }
 
+/// Writes a vector from an index on.
 #[inline(always)]
-pub(crate) fn store<S: Simd>(value: S::f32s, to: &mut [f32], at: usize) {
+pub fn store<S: Simd>(value: S::f32s, to: &mut [f32], at: usize) {
     value.store_slice(&mut to[at..at + S::f32s::LEN]);
 }
 
+/// A vector of one number.
 #[inline(always)]
-pub(crate) fn splat<S: Simd>(simd: S, value: f32) -> S::f32s {
+pub fn splat<S: Simd>(simd: S, value: f32) -> S::f32s {
     S::f32s::splat(simd, value)
 }
 
@@ -113,7 +116,7 @@ pub(crate) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 
 /// [`ln`] of every number of a vector.
 #[inline(always)]
-pub(crate) fn ln_each<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+pub fn ln_each<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let bits: S::i32s = x.bitcast();
     let exponent = (bits - HALF_ROOT) >> 23;
     let e: S::f32s = exponent.to_float();
@@ -148,7 +151,7 @@ const LN: [f32; 9] = [
 /// exponent taken off, a minimax polynomial for the mantissa in [sqrt(1/2), sqrt(2)) (coefficients
 /// of the Cephes library's single-precision logarithm).
 #[inline(always)]
-pub(crate) fn ln(x: f32) -> f32 {
+pub fn ln(x: f32) -> f32 {
     let bits = x.to_bits() as i32;
     let exponent = (bits - HALF_ROOT) >> 23;
     let mantissa = f32::from_bits((bits - (exponent << 23)) as u32);
@@ -164,7 +167,7 @@ pub(crate) fn ln(x: f32) -> f32 {
 }
 
 /// Natural logarithms, to single precision.
-pub(crate) fn ln_all(values: &[f64]) -> Vec<f32> {
+pub fn ln_all(values: &[f64]) -> Vec<f32> {
     let narrow: Vec<f32> = values.iter().map(|v| *v as f32).collect();
     let mut found = vec![0.0; values.len()];
     dispatch!(Level::new(), simd => {

@@ -4,14 +4,15 @@ use super::LANES;
 
 /// Numbers that start on a cache line, with room on both sides for shifted reads.
 #[derive(Debug)]
-pub(crate) struct Buffer {
+pub struct Buffer {
     data: Vec<f32>,
     first: usize,
     len: usize,
 }
 
 impl Buffer {
-    pub(crate) fn new(len: usize, guard: usize) -> Self {
+    /// So many zeros, with room for `guard` numbers on both sides.
+    pub fn new(len: usize, guard: usize) -> Self {
         let guard = guard.next_multiple_of(LANES);
         let data = vec![0.0f32; len + 2 * guard + LANES];
         let align = data.as_ptr().align_offset(4 * LANES).min(LANES);

@@ -10,7 +10,7 @@ use super::passes::Passes;
 use super::plan::{PER_LANE, Tally, Workspace};
 use super::rows::Places;
 use super::shape::Output;
-use crate::error::InputError;
+use crate::error::DecoderError;
 use crate::simd::{Buffer, exp, load, splat, store};
 
 /// Cells at which SLFs are wanted; made by [`Decoder::readout`].
@@ -28,13 +28,10 @@ pub struct Readout {
 }
 
 impl Readout {
-    pub(super) fn new(decoder: &Decoder, cells: &[usize]) -> Result<Self, InputError> {
+    pub(super) fn new(decoder: &Decoder, cells: &[usize]) -> Result<Self, DecoderError> {
         let (rows, cols) = (decoder.rows(), decoder.cols());
         if let Some(cell) = cells.iter().find(|&&cell| cell >= rows * cols) {
-            return Err(InputError::Request(format!(
-                "cell {cell} is off the {rows} x {cols} grid: give 0 to {}",
-                rows * cols - 1
-            )));
+            return Err(DecoderError::OffGrid { cell: *cell, rows, cols });
         }
         let (plan, lanes, len) = (decoder.plan(), &decoder.plan().lanes, cells.len());
         if let Some(rows) = &plan.rows {

@@ -4,12 +4,12 @@ use fearless_simd::{dispatch, prelude::*};
 
 use super::enlarge::sum_rows;
 use super::{RowSpace, Rows};
-use crate::decoder::chunks::{each_chunk, each_from};
-use crate::decoder::lanes::Lanes;
-use crate::decoder::moments::per_lane;
-use crate::decoder::passes::Passes;
-use crate::decoder::plan::{PER_LANE, Tally, Workspace};
-use crate::decoder::readout::{Readout, accumulate, apply, slope, total};
+use crate::chunks::{each_chunk, each_from};
+use crate::lanes::Lanes;
+use crate::moments::per_lane;
+use crate::passes::Passes;
+use crate::plan::{PER_LANE, Tally, Workspace};
+use crate::readout::{Readout, accumulate, apply, slope, total};
 use crate::simd::{Buffer, LANES, load, splat, store};
 
 /// Pixels to be kept, of one emitter in two enlarged rows: where they are there, and the place of the
@@ -35,7 +35,7 @@ struct Run {
 
 /// Where the cells of a readout lie.
 #[derive(Clone, Debug, Default)]
-pub(in crate::decoder) struct Places {
+pub(crate) struct Places {
     visits: Vec<Visit>,
     /// The first visit of each chunk and pair of rows.
     begins: Vec<usize>,
@@ -85,12 +85,7 @@ impl Layout<'_> {
 }
 
 impl Places {
-    pub(in crate::decoder) fn new(
-        rows: &Rows,
-        lanes: &Lanes,
-        cells: &[usize],
-        cols: usize,
-    ) -> Self {
+    pub(crate) fn new(rows: &Rows, lanes: &Lanes, cells: &[usize], cols: usize) -> Self {
         let layout = Layout::new(rows, lanes);
         let height = rows.last_stage().rows;
         let (mut runs, mut visits) = (Vec::<Run>::new(), Vec::<(usize, Visit)>::new());
@@ -143,7 +138,7 @@ impl Places {
 
 impl Passes<'_> {
     /// Makes room for the pixels of a readout: the logits, then the channels.
-    pub(in crate::decoder) fn room_for(&self, readout: &Readout, ws: &mut Workspace) {
+    pub(crate) fn room_for(&self, readout: &Readout, ws: &mut Workspace) {
         let (chunks, room) = (self.plan.lanes.chunks, readout.places.room);
         if ws.gathered.len() < chunks * (self.plan.channels + 1) * room {
             ws.gathered = Buffer::new(chunks * (self.plan.channels + 1) * room, 0);
@@ -153,12 +148,7 @@ impl Passes<'_> {
     }
 
     /// From the pixels of a readout to its SLFs.
-    pub(in crate::decoder) fn read_rows_at(
-        &self,
-        params: &[f32],
-        readout: &Readout,
-        ws: &mut Workspace,
-    ) {
+    pub(crate) fn read_rows_at(&self, params: &[f32], readout: &Readout, ws: &mut Workspace) {
         let (channels, places) = (self.plan.channels, &readout.places);
         let affine = &ws.affine[self.layout.blocks.len() - 1];
         for run in &places.runs {
@@ -183,12 +173,7 @@ impl Passes<'_> {
     }
 
     /// Gradient of the logits and the tallies of the last block, from `upstream` at the cells.
-    pub(in crate::decoder) fn write_rows_at(
-        &self,
-        readout: &Readout,
-        upstream: &[f32],
-        ws: &mut Workspace,
-    ) {
+    pub(crate) fn write_rows_at(&self, readout: &Readout, upstream: &[f32], ws: &mut Workspace) {
         let (channels, places) = (self.plan.channels, &readout.places);
         let moments = &ws.moments[self.layout.blocks.len() - 1];
         let space = ws.rows.as_mut().expect("made with the plan");
@@ -222,7 +207,7 @@ impl Passes<'_> {
     }
 
     /// The gradient of the logits is zero again where [`Passes::write_rows_at`] wrote.
-    pub(in crate::decoder) fn clear_rows_at(&self, readout: &Readout, ws: &mut Workspace) {
+    pub(crate) fn clear_rows_at(&self, readout: &Readout, ws: &mut Workspace) {
         let space = ws.rows.as_mut().expect("made with the plan");
         for run in &readout.places.runs {
             for &(_, at) in run.pixels.iter().chain(&run.repeated) {
@@ -232,12 +217,12 @@ impl Passes<'_> {
     }
 
     /// The same after [`Passes::write_rows`].
-    pub(in crate::decoder) fn clear_rows(&self, ws: &mut Workspace) {
+    pub(crate) fn clear_rows(&self, ws: &mut Workspace) {
         ws.rows.as_mut().expect("made with the plan").logit_gradient.fill(0.0);
     }
 
     /// The SLFs everywhere.
-    pub(in crate::decoder) fn read_rows(
+    pub(crate) fn read_rows(
         &self,
         rows: &Rows,
         params: &[f32],
@@ -288,7 +273,7 @@ impl Passes<'_> {
     }
 
     /// Gradient of the logits and the tallies of the last block, from `upstream` everywhere.
-    pub(in crate::decoder) fn write_rows(
+    pub(crate) fn write_rows(
         &self,
         rows: &Rows,
         upstream: &[f32],

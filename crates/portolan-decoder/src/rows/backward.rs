@@ -6,14 +6,14 @@ use super::edges::{Flags, choose};
 use super::forward::Before;
 use super::give::{Slopes, four, give, open, pairs};
 use super::{RowSpace, RowStage, Rows, first};
-use crate::decoder::chunks::each_from;
-use crate::decoder::convolve;
-use crate::decoder::moments::per_lane;
-use crate::decoder::passes::Passes;
-use crate::decoder::plan::{PER_LANE, Workspace};
-use crate::decoder::shape::reflect;
-use crate::decoder::winograd::{Cut, four, two};
+use crate::chunks::each_from;
+use crate::convolve;
+use crate::moments::per_lane;
+use crate::passes::Passes;
+use crate::plan::{PER_LANE, Workspace};
+use crate::shape::reflect;
 use crate::simd::{LANES, add_reduced, load, splat, store};
+use crate::winograd::{Cut, four, two};
 
 /// What the way back through one block reads.
 struct WayBack<'a> {
@@ -34,7 +34,7 @@ struct WayBack<'a> {
 
 impl Passes<'_> {
     /// All blocks, backward. The gradient of the logits and the tallies are in the workspace.
-    pub(in crate::decoder) fn backward_rows(
+    pub(crate) fn backward_rows(
         &self,
         rows: &Rows,
         params: &[f32],

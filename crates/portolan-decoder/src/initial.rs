@@ -27,7 +27,7 @@ impl Network {
 
 /// How a network without a guess is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Draw {
+pub enum Draw {
     /// Everything uniform in (-1, 1).
     Uniform,
     /// Weights by Glorot and Bengio (2010), scale 1, offset 0, latents standard normal.
@@ -35,7 +35,7 @@ pub(crate) enum Draw {
 }
 
 /// A random network.
-pub(crate) fn random_network(decoder: &Decoder, draw: Draw, rng: &mut ChaCha8Rng) -> Network {
+pub fn random_network(decoder: &Decoder, draw: Draw, rng: &mut ChaCha8Rng) -> Network {
     let mut params = vec![0.0f32; decoder.parameters()];
     let channels = decoder.shape().channels;
     match draw {
@@ -65,13 +65,13 @@ pub(crate) fn random_network(decoder: &Decoder, draw: Draw, rng: &mut ChaCha8Rng
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decoder::Shape;
-    use crate::simulate::stream;
+    use crate::Shape;
+    use rand::SeedableRng;
 
     #[test]
     fn xavier_keeps_its_bounds_and_scales_begin_at_one() {
         let decoder = Decoder::new(&Shape::default(), 64, 64, 2).unwrap();
-        let network = random_network(&decoder, Draw::Xavier, &mut stream(1, 0));
+        let network = random_network(&decoder, Draw::Xavier, &mut ChaCha8Rng::seed_from_u64(1));
         let block = &decoder.layout().blocks[1];
         let bound = (6.0f32 / (2.0 * 6.0 * 9.0)).sqrt();
         let conv = &network.params[block.conv.clone()];

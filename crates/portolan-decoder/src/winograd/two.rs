@@ -6,14 +6,14 @@
 use fearless_simd::prelude::*;
 
 use super::Cut;
-use crate::decoder::convolve::Size;
+use crate::convolve::Size;
 use crate::simd::{load, splat, store};
 
 /// Products per tile and pair of channels.
 const POINTS: usize = 16;
 
 /// Numbers of room that one chunk needs.
-pub(in crate::decoder) fn room(size: &Size) -> usize {
+pub(crate) fn room(size: &Size) -> usize {
     2 * POINTS * size.inputs.max(size.outputs) * PAIR
 }
 
@@ -21,12 +21,12 @@ pub(in crate::decoder) fn room(size: &Size) -> usize {
 const PAIR: usize = 32;
 
 /// Whether a block's images can be cut into tiles.
-pub(in crate::decoder) fn applies(size: &Size) -> bool {
+pub(crate) fn applies(size: &Size) -> bool {
     size.kernel == 3 && size.phases.is_multiple_of(2)
 }
 
 /// Numbers in the transformed weights.
-pub(in crate::decoder) fn weights(size: &Size) -> usize {
+pub(crate) fn weights(size: &Size) -> usize {
     POINTS * size.inputs * size.outputs
 }
 
@@ -36,7 +36,7 @@ fn expand_kernel([a, b, c]: [f32; 3]) -> [f32; 4] {
 }
 
 /// Weights (out, in, tap) as (point, in, out), or with `back` as (point, out, in).
-pub(in crate::decoder) fn pack(size: &Size, weights: &[f32], back: bool, packed: &mut [f32]) {
+pub(crate) fn pack(size: &Size, weights: &[f32], back: bool, packed: &mut [f32]) {
     let (inputs, outputs) = (size.inputs, size.outputs);
     for (pair, w) in weights.as_chunks::<9>().0.iter().enumerate() {
         let (co, ci) = (pair / inputs, pair % inputs);
@@ -52,7 +52,7 @@ pub(in crate::decoder) fn pack(size: &Size, weights: &[f32], back: bool, packed:
 }
 
 /// Weights from [`pack`] as it makes them with `back`.
-pub(in crate::decoder) fn transpose(size: &Size, packed: &[f32], back: &mut [f32]) {
+pub(crate) fn transpose(size: &Size, packed: &[f32], back: &mut [f32]) {
     let (inputs, outputs) = (size.inputs, size.outputs);
     let points = packed.chunks_exact(inputs * outputs);
     for (point, back) in points.zip(back.chunks_exact_mut(inputs * outputs)) {
@@ -350,9 +350,9 @@ macro_rules! each_tile {
     };
 }
 
-/// As [`crate::decoder::convolve::forward`]; weights from [`pack`].
+/// As [`crate::convolve::forward`]; weights from [`pack`].
 #[inline(always)]
-pub(in crate::decoder) fn forward<S: Simd>(
+pub(crate) fn forward<S: Simd>(
     simd: S,
     size: &Size,
     cut: &Cut,
@@ -368,10 +368,10 @@ pub(in crate::decoder) fn forward<S: Simd>(
     }
 }
 
-/// As [`crate::decoder::convolve::backward_input`], but added to the first two rows of `dx`; weights from
+/// As [`crate::convolve::backward_input`], but added to the first two rows of `dx`; weights from
 /// [`pack`] with `back`.
 #[inline(always)]
-pub(in crate::decoder) fn backward_input<S: Simd>(
+pub(crate) fn backward_input<S: Simd>(
     simd: S,
     size: &Size,
     cut: &Cut,

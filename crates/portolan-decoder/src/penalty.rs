@@ -1,7 +1,7 @@
 //! Squared norms of flat slices, as penalties beside a misfit.
 
 /// Adds the gradient of weight * |values|^2 and returns that penalty.
-pub(crate) fn add_penalty(weight: f64, values: &[f32], gradient: &mut [f32]) -> f64 {
+pub fn add_penalty(weight: f64, values: &[f32], gradient: &mut [f32]) -> f64 {
     let twice = (2.0 * weight) as f32;
     // Eight sums, so that none need wait for another.
     let mut sums = [0.0f64; 8];

@@ -19,6 +19,15 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
+    use pyo3::prelude::*;
+
+    /// Methods that only the paper's tables need are offered too.
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        portolan_paper::register();
+        Ok(())
+    }
+
     #[pymodule_export]
     use super::earth::{to_degrees, to_metres, well_known_text};
     #[pymodule_export]

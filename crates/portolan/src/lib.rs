@@ -44,7 +44,6 @@
 #![warn(missing_docs)]
 
 pub mod advise;
-pub mod bound;
 pub mod coverage;
 pub mod crs;
 pub mod descent;
@@ -56,14 +55,13 @@ pub mod findings;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod gaussian_process;
-pub mod generator;
 pub mod grid;
 pub mod labels;
 pub mod likelihood;
 mod linalg;
 pub mod link;
 pub mod map;
-mod misfit;
+pub mod misfit;
 pub mod model;
 pub mod progress;
 pub mod quantiser;

@@ -1,6 +1,7 @@
 //! One file per command, and the steps several of them share.
 
 pub mod advise;
+#[cfg(feature = "paper")]
 pub mod bound;
 pub mod compare;
 pub mod completions;

@@ -28,7 +28,7 @@ use thiserror::Error;
 
 use crate::error::{EstimateError, InputError};
 use crate::progress::Progress;
-use portolan_decoder::{Decoder, Network};
+use portolan_decoder::{Decoder, DecoderError, Network};
 
 /// For every problem of a batch, in its order, what was found or where its loss ceased to be a
 /// number. One map that diverges does not cost the others.
@@ -98,6 +98,12 @@ pub enum EngineError {
     /// The progress callback asked to stop.
     #[error("stopped before the fit was finished")]
     Cancelled,
+}
+
+impl From<DecoderError> for EngineError {
+    fn from(error: DecoderError) -> Self {
+        Self::Malformed(error.into())
+    }
 }
 
 impl From<EngineError> for EstimateError {

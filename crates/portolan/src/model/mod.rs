@@ -8,11 +8,11 @@ mod gridded;
 mod prediction;
 mod report;
 
-pub(crate) use archive::damaged;
-pub use archive::{Archive, Stored};
+pub use archive::{Archive, Stored, damaged};
 pub use emitters::ModelEmitter;
 pub(crate) use emitters::power_shares;
-pub(crate) use gridded::{Drawing, DrawnGrid, Gridded, Room};
+pub use gridded::{Drawing, DrawnGrid};
+pub(crate) use gridded::{Gridded, Room};
 pub use prediction::Prediction;
 pub use report::{Candidate, Report};
 

@@ -129,10 +129,6 @@ pub(super) fn random(
 }
 
 /// PSDs uniform in [0, 1).
-pub(in crate::estimate) fn random_psd(
-    emitters: usize,
-    bands: usize,
-    rng: &mut ChaCha8Rng,
-) -> Vec<f32> {
+pub fn random_psd(emitters: usize, bands: usize, rng: &mut ChaCha8Rng) -> Vec<f32> {
     (0..emitters * bands).map(|_| rng.random()).collect()
 }

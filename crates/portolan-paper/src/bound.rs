@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::error::InputError;
+use portolan::InputError;
 
 /// A decoder as the lemmas see it: sizes, and norms that its weights and latents keep to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -117,7 +117,7 @@ impl FactoredClass {
     /// Lemma 1: the covering number of the factored maps at `epsilon` in Frobenius norm.
     ///
     /// ```
-    /// use portolan::bound::{DecoderClass, FactoredClass, NetworkFactor};
+    /// use portolan_paper::bound::{DecoderClass, FactoredClass, NetworkFactor};
     /// let maps = FactoredClass {
     ///     decoder: DecoderClass::paper(),
     ///     emitters: 4,
@@ -198,7 +198,7 @@ pub enum Precision {
 /// A bound on the error of the recovered map: its root mean square over cells and bands.
 ///
 /// ```
-/// use portolan::bound::{DecoderClass, FactoredClass, NetworkFactor, Precision, RecoveryBound};
+/// use portolan_paper::bound::{DecoderClass, FactoredClass, NetworkFactor, Precision, RecoveryBound};
 /// let maps = FactoredClass {
 ///     decoder: DecoderClass::paper(),
 ///     emitters: 4,

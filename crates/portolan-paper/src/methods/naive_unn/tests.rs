@@ -1,13 +1,12 @@
 //! Counts of parameters, gradients, and maps from every kind of readings.
 
 use super::*;
-use crate::estimate::build;
-use crate::fixture::{self, Estimate};
-use crate::map::RadioMap;
-use crate::quantiser::{MISSING_LEVEL, Quantiser};
-use crate::score::score;
-use crate::sense::{Quantising, Sensing, SensorLayout, sense};
-use crate::simulate::{Scenario, simulate};
+use crate::methods::tests::{self, Estimate};
+use portolan::RadioMap;
+use portolan::quantiser::{MISSING_LEVEL, Quantiser};
+use portolan::score::score;
+use portolan::sense::{Quantising, Sensing, SensorLayout, sense};
+use portolan::simulate::{Scenario, simulate};
 use portolan_decoder::reference;
 
 fn scene(rows: usize, cols: usize, bands: usize, emitters: usize) -> RadioMap {
@@ -16,8 +15,7 @@ fn scene(rows: usize, cols: usize, bands: usize, emitters: usize) -> RadioMap {
 }
 
 fn run(settings: &[(&str, &str)], readings: &Readings) -> Result<Estimate, EstimateError> {
-    let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
-    fixture::estimate(&*build("naive_unn", settings)?, readings, &Context::default())
+    tests::estimate("naive_unn", settings, readings, &Context::default())
 }
 
 #[test]

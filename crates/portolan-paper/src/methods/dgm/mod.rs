@@ -8,23 +8,22 @@ mod start;
 use ndarray::{Array2, Array3};
 use rayon::prelude::*;
 
-use super::bands::{Domain, OFFSET};
-use super::btd::{gridded_model, unit_norm};
-use super::emitters::{number_of_emitters, shown, unmix_readings};
-use super::options::TOLERANCE;
-use super::{Capability, Context, Entry, Method, OptionSpec, Options};
-use crate::descent::{Descent, Ending, Schedule};
-use crate::error::{EstimateError, InputError};
 use crate::generator::{Generator, Sampler, Trained};
-use crate::grid::Grid;
-use crate::likelihood::{Likelihood, Probit, SquaredError};
-use crate::link::Link;
-use crate::misfit::Misfit;
-use crate::model::{Archive, Drawing, DrawnGrid, Model, Report, damaged};
-use crate::progress::Progress;
-use crate::quantiser::MISSING_LEVEL;
-use crate::readings::{Readings, Values};
 use fit::{DgmFit, DgmFitOptions, DgmUnknowns};
+use portolan::descent::{Descent, Ending, Schedule};
+use portolan::estimate::parts::{
+    OFFSET, TOLERANCE, gridded_model, number_of_emitters, shown_emitters, unit_norm, unmix_readings,
+};
+use portolan::estimate::{Capability, Context, Domain, Entry, Method, OptionSpec, Options};
+use portolan::grid::Grid;
+use portolan::likelihood::{Likelihood, Probit, SquaredError};
+use portolan::link::Link;
+use portolan::misfit::Misfit;
+use portolan::model::{Archive, Drawing, DrawnGrid, Model, Report, damaged};
+use portolan::progress::Progress;
+use portolan::quantiser::MISSING_LEVEL;
+use portolan::readings::{Readings, Values};
+use portolan::{EstimateError, InputError};
 use portolan_decoder::simd::padded;
 use start::{StartOptions, fit_targets, random_point, targets};
 
@@ -57,9 +56,9 @@ const OWN: &[OptionSpec] = &[
     },
     OFFSET,
 ];
-pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
+const OPTIONS: &[&[OptionSpec]] = &[OWN];
 
-pub(super) const KIND: &str = "dgm";
+const KIND: &str = "dgm";
 
 /// Where the fit begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -75,7 +74,8 @@ pub enum DgmStart {
 /// SLFs of a generator trained on simulated ones, with their PSDs: the learned baseline.
 ///
 /// ```
-/// use portolan::estimate::{Dgm, Method};
+/// use portolan::estimate::Method;
+/// use portolan_paper::Dgm;
 /// use portolan::{Context, Emitters, Grid, Progress};
 /// # use portolan::sense::{SensorLayout, Sensing, sense};
 /// # use portolan::simulate::{Scenario, simulate};
@@ -147,7 +147,7 @@ pub(super) const ENTRY: Entry = Entry::new(
 .with_options(OPTIONS)
 .with_kinds(&[(KIND, |saved| saved.gridded(GeneratedSlfs::load(saved.archive, saved.bands)?))]);
 
-pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
+fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
     let usual = Dgm::default();
     let finite = 0.0..f64::INFINITY;
     let starts = [("unmixed", DgmStart::Unmixed), ("random", DgmStart::Random)];
@@ -213,7 +213,9 @@ impl Method for Dgm {
         report.add_fitted(&[("latent_rms", (square / at.latents.len() as f64).sqrt())]);
         report.notes.extend(stretched(grid, generator.side()));
         let generated = GeneratedSlfs { trained: self.trained, bands: readings.bands(), at, unit };
-        Ok(gridded_model(readings, grid, generated)?.with_report(report))
+        let mut model = gridded_model(readings, grid, generated)?;
+        *model.report_mut() = report;
+        Ok(model)
     }
 }
 
@@ -299,7 +301,7 @@ impl DgmJob<'_> {
 
     /// PSDs by unmixing the readings, latents by fitting each emitter's SLF at the sensors.
     fn unmixed(&self, progress: &Progress<'_>) -> Result<DgmUnknowns, EstimateError> {
-        let shown = shown(self.readings, self.emitters);
+        let shown = shown_emitters(self.readings, self.emitters);
         let seed = self.context.seed;
         let unmixed = unmix_readings(self.readings, shown, self.offset * self.unit, seed)?;
         let (mut psd, targets) = targets(&unmixed, self.unit, self.offset);
@@ -339,7 +341,7 @@ fn stretched(grid: Grid, side: usize) -> Option<String> {
 }
 
 /// What the fit found: a latent, a level and a PSD for each emitter, in multiples of a unit.
-pub(super) struct GeneratedSlfs {
+struct GeneratedSlfs {
     trained: Trained,
     bands: usize,
     at: DgmUnknowns,
@@ -347,7 +349,7 @@ pub(super) struct GeneratedSlfs {
 }
 
 impl GeneratedSlfs {
-    pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
+    fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
         Ok(Self {
             trained: archive.choice("weights", &WEIGHTS)?,
             bands,

@@ -3,22 +3,20 @@
 use rand::RngExt;
 
 use super::*;
-use crate::estimate::{Emitters, build};
-use crate::fixture::{self, Estimate};
 use crate::generator::tests::{plain_cells, random_weights};
-use crate::map::{Factors, RadioMap};
-use crate::quantiser::Quantiser;
-use crate::scale::Scale;
-use crate::score::score;
-use crate::sense::{Quantising, Sensing, SensorLayout, sense};
-use crate::simulate::{Scenario, simulate, stream};
+use crate::methods::tests::{self, Estimate};
+use portolan::Quantiser;
+use portolan::Scale;
+use portolan::estimate::Emitters;
+use portolan::score::score;
+use portolan::sense::{Quantising, Sensing, SensorLayout, sense};
+use portolan::simulate::{Scenario, simulate, stream};
+use portolan::{Factors, RadioMap};
 use start::random_latent;
 
 fn run(settings: &[(&str, &str)], emitters: usize, readings: &Readings) -> Estimate {
-    let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
     let context = Context { emitters: Emitters::Count(emitters), seed: 7, ..Context::default() };
-    fixture::estimate(&*build("dgm", settings).unwrap(), readings, &context)
-        .unwrap_or_else(|error| panic!("{error}"))
+    tests::estimate("dgm", settings, readings, &context).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A map whose SLFs the generator itself drew.

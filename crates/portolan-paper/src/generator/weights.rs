@@ -3,7 +3,7 @@
 
 use safetensors::{Dtype, SafeTensors};
 
-use crate::error::InputError;
+use portolan::InputError;
 
 /// A transposed convolution with kernel 4.
 pub(super) struct Layer {

@@ -6,7 +6,7 @@ use safetensors::{Dtype, View};
 use std::borrow::Cow;
 
 use super::*;
-use crate::simulate::stream;
+use portolan::simulate::stream;
 
 struct Tensor(Vec<usize>, Vec<f32>);
 

@@ -1,12 +1,12 @@
 //! The joint fit: Adam on the latents, levels and PSDs of all emitters together, PSDs projected onto
 //! non-negative values after every step.
 
-use crate::descent::Descent;
-use crate::error::EstimateError;
 use crate::generator::{Generator, GeneratorWorkspace, Sampler};
-use crate::likelihood::Likelihood;
-use crate::misfit::Misfit;
-use crate::progress::Progress;
+use portolan::EstimateError;
+use portolan::descent::Descent;
+use portolan::likelihood::Likelihood;
+use portolan::misfit::Misfit;
+use portolan::progress::Progress;
 use portolan_decoder::adam::Adam;
 use portolan_decoder::penalty::add_penalty;
 

@@ -5,20 +5,19 @@
 use fearless_simd::{Level, dispatch};
 use ndarray::Array3;
 
-use super::bands::{Domain, OFFSET};
-use super::btd::gridded_model;
-use super::options::TOLERANCE;
-use super::unn::{DECODER_OPTIONS, load_shape, save_shape, shape_from_options};
-use super::{Capability, Context, Entry, Method, OptionSpec, Options};
-use crate::descent::{Descent, Ending, Schedule};
-use crate::error::{EstimateError, InputError};
-use crate::grid::Grid;
-use crate::likelihood::{Likelihood, Probit, SquaredError};
-use crate::link::Link;
-use crate::model::{Archive, Drawing, DrawnGrid, Model, Report, damaged};
-use crate::progress::Progress;
-use crate::readings::{Readings, Values};
-use crate::simulate::stream;
+use portolan::descent::{Descent, Ending, Schedule};
+use portolan::estimate::parts::{
+    DECODER_OPTIONS, OFFSET, TOLERANCE, gridded_model, load_shape, save_shape, shape_from_options,
+};
+use portolan::estimate::{Capability, Context, Domain, Entry, Method, OptionSpec, Options};
+use portolan::grid::Grid;
+use portolan::likelihood::{Likelihood, Probit, SquaredError};
+use portolan::link::Link;
+use portolan::model::{Archive, Drawing, DrawnGrid, Model, Report, damaged};
+use portolan::progress::Progress;
+use portolan::readings::{Readings, Values};
+use portolan::simulate::stream;
+use portolan::{EstimateError, InputError};
 use portolan_decoder::adam::Adam;
 use portolan_decoder::penalty::add_penalty;
 use portolan_decoder::simd::ln;
@@ -41,9 +40,9 @@ const OWN: &[OptionSpec] = &[
     },
     OFFSET,
 ];
-pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN, DECODER_OPTIONS];
+const OPTIONS: &[&[OptionSpec]] = &[OWN, DECODER_OPTIONS];
 
-pub(super) const KIND: &str = "naive_unn";
+const KIND: &str = "naive_unn";
 
 /// The parameters of the paper's factored decoder.
 const BUDGET: usize = 1080;
@@ -110,7 +109,7 @@ pub(super) const ENTRY: Entry = Entry::new(
 .with_options(OPTIONS)
 .with_kinds(&[(KIND, |saved| saved.gridded(DecodedBands::load(saved.archive, saved.bands)?))]);
 
-pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
+fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
     let usual = NaiveUnn::default();
     let weight = |name: &str, default: f64| -> Result<f64, InputError> {
         Ok(options.number(name, 0.0..f64::INFINITY)?.unwrap_or(default))
@@ -204,12 +203,14 @@ impl Method for NaiveUnn {
         let mut report = Report::of_descent(trace);
         report.add_fitted(&[("parameters", decoder.parameters() as f64)]);
         let decoded = DecodedBands { shape, params: at.params, latent: at.latents, unit };
-        Ok(gridded_model(readings, grid, decoded)?.with_report(report))
+        let mut model = gridded_model(readings, grid, decoded)?;
+        *model.report_mut() = report;
+        Ok(model)
     }
 }
 
 /// What the fit found: a network with an output for every band, and its latent.
-pub(super) struct DecodedBands {
+struct DecodedBands {
     shape: Shape,
     params: Vec<f32>,
     latent: Vec<f32>,
@@ -217,7 +218,7 @@ pub(super) struct DecodedBands {
 }
 
 impl DecodedBands {
-    pub fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
+    fn load(archive: &Archive, bands: usize) -> Result<Self, EstimateError> {
         let shape = load_shape(archive)?;
         if shape.outputs != bands {
             return Err(damaged("shape", "does not have an output for every band").into());

@@ -28,7 +28,7 @@ use std::sync::OnceLock;
 use fearless_simd::{Level, dispatch, prelude::*};
 use rayon::prelude::*;
 
-use crate::error::InputError;
+use portolan::InputError;
 use portolan_decoder::simd::padded;
 use product::{Finish, Product, Steps};
 use stage::{Stage, lay};

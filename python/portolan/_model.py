@@ -260,7 +260,7 @@ def fit(
 
     ``transmitters`` are those whose places are known, for ``field`` and ``auto``: a path to a table
     (.csv) of ``x_m``, ``y_m`` (or ``lat``, ``lon``) and, where known, ``band``, ``power_dbm`` and
-    ``height_m``; the same columns as a data frame, a dictionary or a list of dictionaries; or places
+    ``z_m``; the same columns as a data frame, a dictionary or a list of dictionaries; or places
     (n, 2) in metres, for all bands.
     ``tell`` is called with the share done, now and then; without it a bar is shown where tqdm is
     there and the output is a terminal.

@@ -17,6 +17,10 @@ use crate::zip_layout::{self, StoredEntry, directory};
 /// Bytes that are encoded and written at a time.
 const BLOCK: usize = 1 << 20;
 
+/// Bytes after which the disk is waited for: the system would leave nearly all to the end, when nothing
+/// is left to do meanwhile.
+const SYNCED: u64 = 1 << 26;
+
 /// How a large array is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Element {
@@ -80,6 +84,8 @@ pub struct MapWriter {
     entries: Vec<StoredEntry>,
     /// One for each of the layout's arrays, in its order, which is that of the first entries.
     progress: Vec<Progress>,
+    /// Bytes that may not be on the disk yet.
+    waiting: u64,
 }
 
 struct Progress {
@@ -110,6 +116,7 @@ impl MapWriter {
             layout: layout.clone(),
             entries,
             progress: Vec::new(),
+            waiting: 0,
         };
         writer.begin(small).map_err(failed)?;
         Ok(writer)
@@ -168,12 +175,17 @@ impl MapWriter {
         let encoded: Vec<(Vec<u8>, Crc)> = values
             .par_chunks(BLOCK / element.size())
             .map(|some| {
-                let bytes: Vec<u8> = match element {
+                let mut bytes = vec![0; some.len() * element.size()];
+                let slots = bytes.chunks_exact_mut(element.size()).zip(some);
+                match element {
                     Element::Float32 => {
-                        some.iter().flat_map(|v| (*v as f32).to_le_bytes()).collect()
+                        slots
+                            .for_each(|(slot, v)| slot.copy_from_slice(&(*v as f32).to_le_bytes()));
                     }
-                    Element::Float64 => some.iter().flat_map(|v| v.to_le_bytes()).collect(),
-                };
+                    Element::Float64 => {
+                        slots.for_each(|(slot, v)| slot.copy_from_slice(&v.to_le_bytes()));
+                    }
+                }
                 let mut crc = Crc::new();
                 crc.update(&bytes);
                 (bytes, crc)
@@ -184,6 +196,11 @@ impl MapWriter {
             self.put(at, &bytes).map_err(failed)?;
             self.progress[n].crc.combine(&crc);
             self.progress[n].written += bytes.len() as u64;
+            self.waiting += bytes.len() as u64;
+        }
+        if self.waiting >= SYNCED {
+            self.part.file().sync_data().map_err(failed)?;
+            self.waiting = 0;
         }
         self.progress[n].rows += more;
         Ok(())

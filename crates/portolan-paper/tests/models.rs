@@ -31,7 +31,7 @@ fn models_written_before_predict_what_they_did() {
         [0.004349722698207154, 0.004843001876967525, 0.004639642270407855, 0.0037835720435766104],
     ];
     for (name, expected) in [("naive_unn", naive), ("dgm", dgm)] {
-        let model = read_model(&old(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let model = read_model(old(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!((model.report().method.as_str(), model.bands()), (name, 4));
         assert_eq!(model.emitters().len(), if name == "dgm" { 2 } else { 0 });
         let found: Array2<f64> = model.predict(&at, &Progress::silent()).unwrap().power;

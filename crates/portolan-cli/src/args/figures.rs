@@ -36,7 +36,7 @@ pub struct ValidateArgs {
     #[arg(long, value_name = "PNG")]
     pub plot: Option<PathBuf>,
     /// Transmitters whose places are known: a table of x_m, y_m (or lat, lon), band, power_dbm,
-    /// height_m (.csv)
+    /// z_m (.csv)
     #[arg(long, value_name = "CSV")]
     pub transmitters: Option<PathBuf>,
     #[command(flatten)]

@@ -221,7 +221,7 @@ pub struct FitChoice {
     #[arg(long)]
     pub truth: Option<PathBuf>,
     /// Transmitters whose places are known: a table of x_m, y_m (or lat, lon), band, power_dbm,
-    /// height_m (.csv)
+    /// z_m (.csv)
     #[arg(long, value_name = "CSV")]
     pub transmitters: Option<PathBuf>,
     /// Where the fit runs: cuda needs method unn; auto takes a CUDA device where there is one

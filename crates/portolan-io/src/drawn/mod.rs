@@ -237,3 +237,69 @@ impl GridWish {
         Ok(grid.at_height(z_m))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Array2;
+    use portolan::estimate::{Kriging, Method};
+    use portolan::{Context, Readings, Values};
+
+    use super::*;
+    use crate::options::ReadOptions;
+    use crate::store::Store;
+
+    fn model() -> Model {
+        let sites = (0..30).map(|i| Site::new(f64::from(i * i % 31), f64::from(i * 7 % 19)));
+        let power = Array2::from_shape_fn((30, 5), |(i, k)| {
+            let gap = i % 7 == k;
+            if gap { f64::NAN } else { 10f64.powf(-6.0 - ((i * (k + 3)) % 13) as f64 / 10.0) }
+        });
+        let readings = Readings::new(sites.collect(), Values::Power(power), Scale::Absolute);
+        Kriging::default()
+            .fit(&readings.unwrap(), &Context::default(), &Progress::silent())
+            .unwrap()
+    }
+
+    fn draw(
+        model: &Model,
+        grid: Grid,
+        output: &Path,
+        progress: &Progress<'_>,
+    ) -> std::result::Result<Vec<String>, PartFailure> {
+        let mask = Mask::new(&[], &[], None)?;
+        let bands = &[3, 1][..];
+        let request =
+            MapRequest { model, grid, bands, mask: &mask, output, f64: false, force: false };
+        draw_map(&request, progress)
+    }
+
+    #[test]
+    fn a_file_that_is_written_strip_by_strip_holds_the_map() {
+        let folder = tempfile::tempdir().unwrap();
+        let (model, silent) = (model(), Progress::silent());
+        // Of several strips: two bands in more cells than one holds.
+        let grid = Grid::new(2300, 1000, 0.02).unwrap();
+        let path = folder.path().join("map.npz");
+        draw(&model, grid, &path, &silent).unwrap();
+        let read = crate::read_map(&path, &ReadOptions::default()).unwrap().value;
+        assert_eq!(read, model.map_bands(grid, &[3, 1], &silent).unwrap());
+        let mut npz = crate::npz::Npz::open(std::fs::File::open(&path).unwrap()).unwrap();
+        let store: &mut dyn Store = &mut npz;
+        let reading = store.find("reading_spread_db").unwrap().unwrap();
+        assert_eq!(reading, read.reading_spread_db().unwrap().into_dyn());
+    }
+
+    #[test]
+    fn a_drawing_that_is_stopped_leaves_nothing() {
+        let model = model();
+        for name in ["map.npz", "map.tif", "map.zarr", "map.nc"] {
+            let folder = tempfile::tempdir().unwrap();
+            let grid = Grid::new(2300, 1000, 0.02).unwrap();
+            let halfway = |done: f64| done < 0.5;
+            let stopped = draw(&model, grid, &folder.path().join(name), &Progress::new(&halfway));
+            let failure = stopped.unwrap_err();
+            assert!(matches!(failure, PartFailure::Draw(_)), "{name}: {failure}");
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{name}");
+        }
+    }
+}

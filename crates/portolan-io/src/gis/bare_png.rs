@@ -26,12 +26,12 @@ pub(super) fn write_bare_png<P: MapParts>(
         let width = about.grid.rows();
         let ends = limits(pixels);
         let text = meaning(&about.labels.label(0), ends, about.unit());
-        Ok(write_file(path, force, |out| {
+        write_file(path, force, |out| {
             write_png(out, (width, about.grid.cols()), &text, |line, bytes| {
                 let line = &pixels[line * width..(line + 1) * width];
                 bytes.extend(line.iter().flat_map(|level| colour(*level, ends)));
             })
-        })?)
+        })
     })?;
     write_bytes(&world, world_file(&about).as_bytes(), force)?;
     if let Some(system) = system {

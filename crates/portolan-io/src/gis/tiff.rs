@@ -148,9 +148,10 @@ fn directory(tags: &[(u16, Values)], large: bool, last: bool, out: &mut Vec<u8>)
     out.extend(values);
 }
 
-/// A tile of `side` x `side` numbers, predicted and deflated.
+/// A tile of `side` x `side` numbers, predicted and deflated: more effort takes twice the time and saves
+/// 4 %.
 pub(crate) fn compressed(tile: &[f32], side: usize) -> io::Result<Vec<u8>> {
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(6));
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(2));
     let mut line = vec![0u8; side * 4];
     for numbers in tile.chunks(side) {
         for (n, value) in numbers.iter().enumerate() {

@@ -165,7 +165,7 @@ pub enum InputError {
     Request(String),
     /// A decoder that cannot be made, or read.
     #[error(transparent)]
-    Decoder(#[from] DecoderError),
+    Decoder(DecoderError),
     /// An option that the method does not have.
     #[error("method {method} has no option '{option}': it has {known}")]
     UnknownOption {
@@ -228,6 +228,6 @@ pub enum EstimateError {
 
 impl From<DecoderError> for EstimateError {
     fn from(error: DecoderError) -> Self {
-        Self::Input(error.into())
+        Self::Input(InputError::Decoder(error))
     }
 }

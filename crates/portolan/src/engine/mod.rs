@@ -102,7 +102,7 @@ pub enum EngineError {
 
 impl From<DecoderError> for EngineError {
     fn from(error: DecoderError) -> Self {
-        Self::Malformed(error.into())
+        Self::Malformed(InputError::Decoder(error))
     }
 }
 

@@ -11,6 +11,7 @@ mod model;
 mod pool;
 mod readings;
 mod space;
+mod study;
 mod transmitters;
 mod watched;
 
@@ -44,6 +45,8 @@ mod _native {
     use super::readings::{NativeReadings, read_readings, readings};
     #[pymodule_export]
     use super::space::{NativeSpace, fit_space};
+    #[pymodule_export]
+    use super::study::study;
     #[pymodule_export]
     use super::transmitters::transmitters;
 }

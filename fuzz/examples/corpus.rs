@@ -55,6 +55,7 @@ fn models(folder: &Path) -> Outcome {
     }
     let few = [("iterations", "3"), ("start_iterations", "3"), ("draws", "2"), ("starts", "1")];
     let few = few.map(|(key, value)| (key.to_string(), value.to_string()));
+    portolan_paper::register();
     let model = build("dgm", few)?.fit(&readings, &context, &Progress::silent())?;
     portolan_io::write_model(folder.join("dgm.npz"), &model, true)?;
     Ok(())

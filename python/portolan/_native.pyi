@@ -171,6 +171,27 @@ def validate(
     transmitters: list[Known] | None = ...,
     tell: Callable[[float], Any] | None = ...,
 ) -> dict[str, Any]: ...
+def study(
+    calls: list[tuple[str, str, list[tuple[str, str]]]],
+    parts: Grid,
+    *,
+    bands: int,
+    emitters: int,
+    shadow_db: float,
+    decorrelation_m: float,
+    psd: str,
+    told: int | None,
+    fraction: float | None,
+    count: int | None,
+    snr_db: float | None,
+    gaps: float,
+    cover: float,
+    bits: int | None,
+    sigma: float,
+    maps: int,
+    seed: int,
+    tell: Callable[[float], Any] | None = ...,
+) -> list[dict[str, Any]]: ...
 def advise(
     model: NativeModel,
     parts: Grid,

@@ -11,6 +11,7 @@ mod model;
 mod pool;
 mod readings;
 mod space;
+mod study;
 mod transmitters;
 mod watched;
 
@@ -19,6 +20,15 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
+    use pyo3::prelude::*;
+
+    /// Methods that only the paper's tables need are offered too.
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        portolan_paper::register();
+        Ok(())
+    }
+
     #[pymodule_export]
     use super::earth::{to_degrees, to_metres, well_known_text};
     #[pymodule_export]
@@ -35,6 +45,8 @@ mod _native {
     use super::readings::{NativeReadings, read_readings, readings};
     #[pymodule_export]
     use super::space::{NativeSpace, fit_space};
+    #[pymodule_export]
+    use super::study::study;
     #[pymodule_export]
     use super::transmitters::transmitters;
 }

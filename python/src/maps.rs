@@ -36,12 +36,27 @@ pub fn simulate(
     psd: &str,
     seed: u64,
 ) -> PyResult<NativeMap> {
+    let scenario = scenario(parts, bands, emitters, shadow_db, decorrelation_m, psd, seed)?;
+    let map = py.detach(|| portolan::simulate::simulate(&scenario));
+    Ok(NativeMap { inner: map.map_err(errors::input)? })
+}
+
+/// What simulated maps are like.
+pub fn scenario(
+    parts: GridParts,
+    bands: usize,
+    emitters: usize,
+    shadow_db: f64,
+    decorrelation_m: f64,
+    psd: &str,
+    seed: u64,
+) -> PyResult<Scenario> {
     let psd = match psd {
         "gaussian" => PsdShape::Gaussian,
         "sinc" => PsdShape::Sinc,
         _ => return Err(PyValueError::new_err(format!("psd={psd:?}: give 'gaussian' or 'sinc'"))),
     };
-    let scenario = Scenario {
+    Ok(Scenario {
         bands,
         emitters,
         shadow_db,
@@ -49,9 +64,17 @@ pub fn simulate(
         psd,
         seed,
         ..Scenario::new(grid(parts)?)
-    };
-    let map = py.detach(|| portolan::simulate::simulate(&scenario));
-    Ok(NativeMap { inner: map.map_err(errors::input)? })
+    })
+}
+
+/// Some of the cells, a tenth unless said otherwise.
+pub fn layout(fraction: Option<f64>, count: Option<usize>) -> PyResult<SensorLayout> {
+    match (fraction, count) {
+        (None, None) => Ok(SensorLayout::Fraction(0.1)),
+        (Some(fraction), None) => Ok(SensorLayout::Fraction(fraction)),
+        (None, Some(count)) => Ok(SensorLayout::Count(count)),
+        (Some(_), Some(_)) => Err(PyValueError::new_err("give one of fraction and count")),
+    }
 }
 
 /// A map from a file of any kind that the command reads, and what the reader had to say.
@@ -182,9 +205,9 @@ impl NativeMap {
             }
         };
         let layout = match (fraction, count, cells, lattice, path) {
-            (None, None, None, None, None) => SensorLayout::Fraction(0.1),
-            (Some(fraction), None, None, None, None) => SensorLayout::Fraction(fraction),
-            (None, Some(count), None, None, None) => SensorLayout::Count(count),
+            (fraction, count, None, None, None) if fraction.is_none() || count.is_none() => {
+                layout(fraction, count)?
+            }
             (None, None, Some(cells), None, None) => SensorLayout::Cells(at(cells)?),
             (None, None, None, Some(step), None) => SensorLayout::Lattice(step),
             (None, None, None, None, Some(path)) => {

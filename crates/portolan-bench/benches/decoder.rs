@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use portolan::adam::Adam;
+use portolan::decoder::adam::Adam;
 use portolan::decoder::{Decoder, Shape};
 
 /// Repeatable numbers in (-1, 1).

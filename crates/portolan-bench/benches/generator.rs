@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use portolan::generator::Trained;
+use portolan_paper::generator::Trained;
 
 fn passes(c: &mut Criterion) {
     let generator = Trained::Broad.generator().expect("the weights are whole");

@@ -1,5 +1,6 @@
 //! The command line.
 
+#[cfg(feature = "paper")]
 mod bound;
 mod calibration;
 mod explore;
@@ -13,6 +14,7 @@ mod shared;
 
 use clap::{Parser, Subcommand};
 
+#[cfg(feature = "paper")]
 pub use bound::{BoundArgs, NetworkTerm};
 pub use explore::ExploreArgs;
 #[cfg(feature = "paper")]
@@ -75,6 +77,7 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// List the methods with their options and defaults
     Methods(MethodsArgs),
+    #[cfg(feature = "paper")]
     /// Work out the paper's covering number and recovery bounds
     Bound(BoundArgs),
     /// Compare every kernel of the CUDA engine with the processor

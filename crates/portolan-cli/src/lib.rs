@@ -33,6 +33,8 @@ static ALLOCATOR: memory::Allocator = memory::Allocator;
 
 /// Runs the command line that the program was started with.
 pub fn run_command() -> ExitCode {
+    #[cfg(feature = "paper")]
+    portolan_paper::register();
     let outcome = memory::check_room().and_then(|()| {
         watch::listen_for_interrupts();
         match parse(std::env::args_os()) {
@@ -117,6 +119,7 @@ fn run(command: Command, threads: Option<usize>) -> Result<(), Failure> {
         #[cfg(feature = "paper")]
         Command::Reproduce(args) => commands::reproduce::run(&args),
         Command::Methods(args) => commands::methods::run(&args),
+        #[cfg(feature = "paper")]
         Command::Bound(args) => commands::bound::run(&args),
         #[cfg(feature = "cuda")]
         Command::GpuCheck(args) => commands::gpu_check::run(&args),

@@ -58,6 +58,17 @@ pub fn watched<T>(name: &str, job: impl FnOnce(&Progress<'_>) -> T) -> T {
     result
 }
 
+/// The same under a bar that counts `total` parts.
+pub fn stepwise<T>(name: &str, total: usize, job: impl FnOnce(&Progress<'_>) -> T) -> T {
+    counted(name, |tell, go_on| {
+        let callback = |share: f64| {
+            tell((share * total as f64).round() as usize, total, None);
+            go_on()
+        };
+        job(&Progress::new(&callback))
+    })
+}
+
 /// Runs a job of many parts under a bar that counts them; the job is handed what to call when a
 /// part is done (parts done, parts in all, seconds left) and what to ask whether to go on.
 pub fn counted<T>(

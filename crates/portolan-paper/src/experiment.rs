@@ -3,8 +3,8 @@
 
 use std::fmt;
 
+use crate::methods::method;
 use portolan::Emitters;
-use portolan::estimate::method;
 
 use crate::printed::Printed;
 

@@ -1,20 +1,24 @@
 //! The paper's tables and figures as experiments: what runs, how often, beside which printed number
 //! ("Domain-Factored Untrained Deep Prior for Spectrum Cartography", Timilsina, Shrestha, Cheng and
-//! Fu).
+//! Fu), and what only they need: the baselines `naive_unn` and `dgm`, which [`register`] adds to the
+//! register of methods, `dgm`'s [`generator`] and its weights, and the paper's [`bound`]s.
 //!
 //! An [`Experiment`] is data: cells that name a scene, a method and the paper's number, made by
 //! [`experiments`]. [`run`] runs their trials and writes every result to a
 //! [`Journal`]; what the journal holds is never run again. [`Desk`] turns the journal into
 //! markdown, CSV, JSON and pictures.
 
+pub mod bound;
 mod conventions;
 mod data;
 mod error;
 mod experiment;
 mod experiments;
 mod files;
+pub mod generator;
 mod journal;
 mod markdown;
+mod methods;
 mod pictures;
 mod printed;
 mod record;
@@ -31,6 +35,7 @@ pub use experiment::{
 pub use experiments::{NAMES, Size, experiments};
 pub use files::{Desk, PAGE};
 pub use journal::{FILE as JOURNAL, Journal};
+pub use methods::{Dgm, DgmStart, NaiveSize, NaiveUnn, register};
 pub use printed::{Printed, printed, printed_cells};
 pub use record::{Figures, Metric, Outcome, Record};
 pub use runner::{Done, RunSettings, Status, Watch, run};

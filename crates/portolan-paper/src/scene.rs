@@ -15,6 +15,7 @@ use crate::conventions::Convention;
 use crate::data::{Data, SurveyPlace};
 use crate::error::ReproduceError;
 use crate::experiment::{Call, Scene, Simulated};
+use crate::methods::method;
 use crate::record::Figures;
 
 /// Standard deviation of the noise before quantising, in ln power (the authors' code).
@@ -117,7 +118,7 @@ impl PreparedScene {
         if let (Truth::Map { decorrelation_m, .. }, "oracle") = (&self.truth, call.name) {
             options.push(("decorrelation".into(), decorrelation_m.to_string()));
         }
-        portolan::estimate::build(call.name, options)
+        method(call.name)?.build(options)
     }
 
     /// The whole true map, where it is known. Only the oracle looks at it.

@@ -77,14 +77,16 @@ impl Diverged {
 
 /// Why a descent did not run to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Halt {
+pub enum Halt {
+    /// The progress callback asked to stop.
     Cancelled,
+    /// The loss was not a finite number.
     Diverged(Diverged),
 }
 
 impl Halt {
     /// What the user reads; `rates` are the options to lower where the fit diverged.
-    pub(crate) fn explained(self, rates: &str) -> EstimateError {
+    pub fn explained(self, rates: &str) -> EstimateError {
         match self {
             Halt::Cancelled => EstimateError::Cancelled,
             Halt::Diverged(diverged) => {
@@ -110,7 +112,7 @@ impl Descent {
 
     /// Evaluates the loss and takes a step, with the factor of the learning rates, until the
     /// descent is over; returns the loss before every step.
-    pub(crate) fn run<T>(
+    pub fn run<T>(
         &self,
         progress: &Progress<'_>,
         state: &mut T,

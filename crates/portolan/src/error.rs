@@ -1,5 +1,6 @@
 //! What can be wrong with the input, said so that a user can mend it.
 
+use portolan_decoder::DecoderError;
 use thiserror::Error;
 
 use crate::engine::EngineError;
@@ -162,6 +163,9 @@ pub enum InputError {
     /// A scenario or layout that cannot be made.
     #[error("{0}")]
     Request(String),
+    /// A decoder that cannot be made, or read.
+    #[error(transparent)]
+    Decoder(DecoderError),
     /// An option that the method does not have.
     #[error("method {method} has no option '{option}': it has {known}")]
     UnknownOption {
@@ -220,4 +224,10 @@ pub enum EstimateError {
     /// The engine that was to run the fit refused or failed.
     #[error(transparent)]
     Engine(EngineError),
+}
+
+impl From<DecoderError> for EstimateError {
+    fn from(error: DecoderError) -> Self {
+        Self::Input(InputError::Decoder(error))
+    }
 }

@@ -43,12 +43,9 @@
 
 #![warn(missing_docs)]
 
-pub mod adam;
 pub mod advise;
-pub mod bound;
 pub mod coverage;
 pub mod crs;
-pub mod decoder;
 pub mod descent;
 pub mod devices;
 pub mod engine;
@@ -58,23 +55,20 @@ pub mod findings;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod gaussian_process;
-pub mod generator;
 pub mod grid;
 pub mod labels;
 pub mod likelihood;
 mod linalg;
 pub mod link;
 pub mod map;
-mod misfit;
+pub mod misfit;
 pub mod model;
-mod penalty;
 pub mod progress;
 pub mod quantiser;
 pub mod readings;
 pub mod scale;
 pub mod score;
 pub mod sense;
-mod simd;
 pub mod simulate;
 pub mod site;
 pub mod unmix;
@@ -90,6 +84,7 @@ pub use link::Link;
 pub use map::{Factors, RadioMap};
 pub use model::{Model, Prediction, Report};
 pub use ndarray;
+pub use portolan_decoder as decoder;
 pub use progress::Progress;
 pub use quantiser::Quantiser;
 pub use readings::{Readings, Values};

@@ -5,10 +5,10 @@ use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch};
 
 use crate::likelihood::Likelihood;
-use crate::simd::{Buffer, ln_each, load, padded, splat, store};
+use portolan_decoder::simd::{Buffer, ln_each, load, padded, splat, store};
 
 /// Readings at the sensors and room for one pass over them.
-pub(crate) struct Misfit<L: Likelihood<f32>> {
+pub struct Misfit<L: Likelihood<f32>> {
     likelihood: L,
     /// Sensors x padded bands.
     targets: Vec<L::Target>,
@@ -24,7 +24,7 @@ pub(crate) struct Misfit<L: Likelihood<f32>> {
 }
 
 /// Rows of `bands` numbers with zeros up to whole vectors after each.
-pub(crate) fn padded_rows(rows: &[f32], bands: usize) -> Vec<f32> {
+pub fn padded_rows(rows: &[f32], bands: usize) -> Vec<f32> {
     let width = padded(bands);
     let mut out = vec![0.0; rows.len() / bands * width];
     for (to, row) in out.chunks_exact_mut(width).zip(rows.chunks_exact(bands)) {
@@ -34,7 +34,7 @@ pub(crate) fn padded_rows(rows: &[f32], bands: usize) -> Vec<f32> {
 }
 
 /// The reverse of [`padded_rows`].
-pub(crate) fn cropped_rows(rows: &[f32], bands: usize) -> Vec<f32> {
+pub fn cropped_rows(rows: &[f32], bands: usize) -> Vec<f32> {
     rows.chunks_exact(padded(bands)).flat_map(|row| &row[..bands]).copied().collect()
 }
 
@@ -71,6 +71,7 @@ impl<L: Likelihood<f32>> Misfit<L> {
         Self { linear: true, ..Self::new(likelihood, targets, missing, bands, 0.0) }
     }
 
+    /// Sensors that were read.
     pub fn sensors(&self) -> usize {
         self.sensors
     }

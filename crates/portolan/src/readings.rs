@@ -302,7 +302,7 @@ impl Readings {
     }
 
     /// As [`Readings::power`], with the floor where an entry was not heard: the most it can be.
-    pub(crate) fn power_or_floor(&self) -> Array2<f64> {
+    pub fn power_or_floor(&self) -> Array2<f64> {
         let mut power = self.power();
         if let Some(NotHeard { entries, floor }) = &self.not_heard {
             for ((sensor, band), _) in entries.indexed_iter().filter(|(_, silent)| **silent) {
@@ -336,7 +336,7 @@ impl Readings {
 
     /// A link with a positive offset, for methods whose model of a power may be zero: that of the
     /// scale, or one so small that it flattens no reading.
-    pub(crate) fn floored_link(&self) -> Link {
+    pub fn floored_link(&self) -> Link {
         match &self.values {
             Values::Levels { quantiser, .. } => quantiser.link(),
             Values::Power(power) => {

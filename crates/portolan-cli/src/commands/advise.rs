@@ -113,12 +113,7 @@ impl Adviser<'_> {
         let AdviseArgs { method, settings, run: RunArgs { emitters, seed, .. }, .. } = self.args;
         let context =
             Context { emitters: *emitters, seed: *seed, truth: self.truth, ..Context::default() };
-        let call = MethodCall {
-            label: method.clone(),
-            name: method.clone(),
-            settings: settings.clone(),
-            engine: None,
-        };
+        let call = MethodCall::new(method.clone(), method.clone(), settings.clone())?;
         let (model, map, _) = timed_estimate(&call, readings, &context)?;
         self.seen(model, map)
     }

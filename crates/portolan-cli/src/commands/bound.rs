@@ -1,6 +1,6 @@
 //! `portolan bound`: the paper's covering number and recovery bounds for given sizes.
 
-use portolan::bound::{
+use portolan_paper::bound::{
     BoundTerms, Covering, DecoderClass, FactoredClass, NetworkFactor, Precision, RecoveryBound,
     SensorsNeeded, decoder_covering, parameters,
 };

@@ -81,13 +81,8 @@ pub fn fitted(
 /// What can be refused before any file is read.
 fn check_request(choice: &FitChoice) -> Result<MethodCall, Failure> {
     let method = method(&choice.method)?;
-    let call = MethodCall {
-        label: choice.method.clone(),
-        name: choice.method.clone(),
-        settings: choice.settings.clone(),
-        engine: None,
-    };
-    call.build()?;
+    let (name, settings) = (choice.method.clone(), choice.settings.clone());
+    let call = MethodCall::new(name.clone(), name, settings)?;
     let given = [
         (Capability::Truth, choice.truth.is_some()),
         (Capability::Start, choice.start.is_some()),

@@ -1,6 +1,7 @@
 //! One file per command, and the steps several of them share.
 
 pub mod advise;
+#[cfg(feature = "paper")]
 pub mod bound;
 pub mod compare;
 pub mod completions;
@@ -28,16 +29,16 @@ pub mod update;
 pub mod validate;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use portolan::engine::Engine;
-use portolan::estimate::{Method, Transmitter, method};
+use portolan::estimate::Transmitter;
 use portolan::{BandLabels, Context, Model, RadioMap, Readings};
 use portolan_io::{
     Format, ReadOptions, SurveyOptions, check_output, check_output_is_not_input, inspect, read_map,
     read_readings,
 };
+use portolan_study::MethodCall;
 
 use crate::failure::Failure;
 use crate::output::warn;
@@ -136,42 +137,6 @@ pub struct Seconds {
     start: f64,
     /// All of it, file access apart.
     total: f64,
-}
-
-/// A method by name with its settings.
-#[derive(Clone)]
-struct MethodCall {
-    label: String,
-    name: String,
-    settings: Vec<(String, String)>,
-    /// What runs the fits, where it is not the processor.
-    engine: Option<Arc<dyn Engine>>,
-}
-
-impl MethodCall {
-    /// "name" or "name:key=value:key=value".
-    fn parse(text: &str) -> Result<Self, Failure> {
-        let mut parts = text.split(':');
-        let name = parts.next().unwrap_or_default().trim().to_string();
-        let settings = parts
-            .map(|part| {
-                part.split_once('=').map(|(k, v)| (k.to_string(), v.to_string())).ok_or_else(|| {
-                    Failure::input(format!("--methods '{text}': expected name:key=value"))
-                })
-            })
-            .collect::<Result<_, _>>()?;
-        let call = Self { label: text.to_string(), name, settings, engine: None };
-        call.build()?;
-        Ok(call)
-    }
-
-    fn build(&self) -> Result<Box<dyn Method>, Failure> {
-        let (method, settings) = (method(&self.name)?, self.settings.clone());
-        Ok(match &self.engine {
-            Some(engine) => method.build_on(engine.clone(), settings)?,
-            None => method.build(settings)?,
-        })
-    }
 }
 
 /// Fits a method; returns its model and the time it took.

@@ -33,7 +33,7 @@ fn readings(scale: Scale) -> Readings {
 }
 
 /// Few iterations: the file is what is tested.
-const METHODS: [(&str, &[(&str, &str)]); 11] = [
+const METHODS: [(&str, &[(&str, &str)]); 9] = [
     ("nearest", &[]),
     ("idw", &[]),
     ("linear", &[]),
@@ -42,8 +42,6 @@ const METHODS: [(&str, &[(&str, &str)]); 11] = [
     ("field", &[]),
     ("btd", &[("iterations", "20")]),
     ("unn", &[("iterations", "15")]),
-    ("naive_unn", &[("iterations", "15")]),
-    ("dgm", &[("iterations", "5")]),
     ("auto", &[]),
 ];
 

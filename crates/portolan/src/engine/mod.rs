@@ -7,7 +7,7 @@
 //! emitters of the batch together. [`CpuEngine`] is the one that is always there.
 //!
 //! What an engine must keep to:
-//! - Adam as in [`Adam`](crate::adam::Adam), on network, latents and PSDs, each with moments of its
+//! - Adam as in [`Adam`](portolan_decoder::adam::Adam), on network, latents and PSDs, each with moments of its
 //!   own; PSDs are set to 0 where a step takes them below.
 //! - [`Descent`] says how many iterations, how the rates fall, when to stop early and whether the
 //!   last iterate or the one of least loss is the result; the loss before every step is the trace.
@@ -26,9 +26,9 @@ pub use problem::{
 
 use thiserror::Error;
 
-use crate::decoder::{Decoder, Network};
 use crate::error::{EstimateError, InputError};
 use crate::progress::Progress;
+use portolan_decoder::{Decoder, DecoderError, Network};
 
 /// For every problem of a batch, in its order, what was found or where its loss ceased to be a
 /// number. One map that diverges does not cost the others.
@@ -98,6 +98,12 @@ pub enum EngineError {
     /// The progress callback asked to stop.
     #[error("stopped before the fit was finished")]
     Cancelled,
+}
+
+impl From<DecoderError> for EngineError {
+    fn from(error: DecoderError) -> Self {
+        Self::Malformed(InputError::Decoder(error))
+    }
 }
 
 impl From<EngineError> for EstimateError {

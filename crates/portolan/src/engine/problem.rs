@@ -1,9 +1,9 @@
 //! What an engine is given and what it gives back. All numbers lie in flat slices, row-major.
 
-use crate::decoder::{Decoder, Network};
 use crate::descent::Descent;
 use crate::error::InputError;
 use crate::likelihood::Probit;
+use portolan_decoder::{Decoder, Network};
 
 /// Everything that is fitted.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,10 +1,10 @@
 //! Batches: every map as if it were alone, errors that say what is wrong.
 
 use super::*;
-use crate::decoder::{Draw, Shape, random_network};
 use crate::likelihood::Probit;
 use crate::quantiser::{MISSING_LEVEL, Quantiser};
 use crate::simulate::stream;
+use portolan_decoder::{Draw, Shape, random_network};
 
 const CELLS: usize = 34 * 14;
 

@@ -15,7 +15,7 @@ use crate::readings::Readings;
 use crate::site::{PlaceBits, Site};
 
 /// The option that [`Domain::log_from_options`] reads.
-pub(super) const OFFSET: OptionSpec = OptionSpec {
+pub const OFFSET: OptionSpec = OptionSpec {
     name: "offset",
     default: "from the unit: none for measured power, 1e-6 for the paper's maps",
     takes: "the a of ln(x + a), in the readings' unit",
@@ -60,7 +60,7 @@ impl Domain {
     }
 
     /// The offset of methods that always work in ln(x + a), where it is given.
-    pub(super) fn log_from_options(options: &Options) -> Result<Option<f64>, InputError> {
+    pub fn log_from_options(options: &Options) -> Result<Option<f64>, InputError> {
         options.number("offset", f64::MIN_POSITIVE..f64::INFINITY)
     }
 

@@ -187,7 +187,7 @@ impl Method for Btd {
 }
 
 /// A model on a grid, with its emitters at the brightest cells of their SLFs.
-pub(super) fn gridded_model(
+pub fn gridded_model(
     readings: &Readings,
     grid: Grid,
     drawing: impl Drawing + 'static,
@@ -221,10 +221,7 @@ fn peaks(readings: &Readings, grid: Grid, factors: &Factors) -> Vec<ModelEmitter
 }
 
 /// SLFs of unit norm, PSDs carrying the power.
-pub(super) fn unit_norm(
-    mut slf: Array3<f64>,
-    mut psd: Array2<f64>,
-) -> Result<DrawnGrid, EstimateError> {
+pub fn unit_norm(mut slf: Array3<f64>, mut psd: Array2<f64>) -> Result<DrawnGrid, EstimateError> {
     for (mut field, mut spectrum) in slf.outer_iter_mut().zip(psd.outer_iter_mut()) {
         let norm = field.iter().map(|v| v * v).sum::<f64>().sqrt();
         if !norm.is_finite() || spectrum.iter().any(|c| !c.is_finite()) {

@@ -43,7 +43,7 @@ pub(super) fn start_factors<'a>(
 
 /// The number of emitters of the start, asked for, or estimated from the readings; never more than
 /// sensors or bands can tell apart.
-pub(super) fn number_of_emitters(
+pub fn number_of_emitters(
     readings: &Readings,
     context: &Context<'_>,
 ) -> Result<usize, EstimateError> {
@@ -90,7 +90,7 @@ pub(super) fn is_exact(readings: &Readings) -> bool {
 
 /// Of `asked` emitters as many as there are, where readings without noise show it: splitting them
 /// further only harms.
-pub(super) fn shown(readings: &Readings, asked: usize) -> usize {
+pub fn shown(readings: &Readings, asked: usize) -> usize {
     match readings.values() {
         Values::Power(power) => count_exact(power).map_or(asked, |shown| shown.min(asked)),
         Values::Levels { .. } => asked,
@@ -98,7 +98,7 @@ pub(super) fn shown(readings: &Readings, asked: usize) -> usize {
 }
 
 /// SLFs at the sensors and PSDs, in the readings' own unit; `offset` is the a of ln(x + a).
-pub(super) fn unmix_readings(
+pub fn unmix_readings(
     readings: &Readings,
     emitters: usize,
     offset: f64,

@@ -25,7 +25,6 @@ mod averaged;
 mod bands;
 mod btd;
 mod combined;
-mod dgm;
 mod emitters;
 mod field;
 mod folds;
@@ -36,10 +35,10 @@ mod interpolated;
 mod kriging;
 mod linear;
 mod mixture;
-mod naive_unn;
 mod nearest;
 mod options;
 mod oracle;
+pub mod parts;
 mod register;
 mod robust;
 mod space;
@@ -53,13 +52,11 @@ mod weighted_mean;
 pub use auto::Auto;
 pub use bands::Domain;
 pub use btd::Btd;
-pub use dgm::{Dgm, DgmStart};
 pub use field::Field;
 pub use folds::{Split, folds};
 pub use idw::Idw;
 pub use kriging::Kriging;
 pub use linear::Linear;
-pub use naive_unn::{NaiveSize, NaiveUnn};
 pub use nearest::Nearest;
 pub use options::{OptionSpec, Options};
 pub use oracle::Oracle;
@@ -177,7 +174,7 @@ impl Transmitter {
 
 impl Context<'_> {
     /// The grid for a method that lives on one.
-    fn grid_for(&self, readings: &Readings) -> Result<Grid, crate::error::InputError> {
+    pub fn grid_for(&self, readings: &Readings) -> Result<Grid, crate::error::InputError> {
         readings.check_enough()?;
         self.grid.map_or_else(|| readings.grid_or_default(), Ok)
     }

@@ -19,7 +19,7 @@ pub struct OptionSpec {
 }
 
 /// The option behind a descent's tolerance, where it is off by default.
-pub(super) const TOLERANCE: OptionSpec = OptionSpec {
+pub const TOLERANCE: OptionSpec = OptionSpec {
     name: "tolerance",
     default: "0",
     takes: "stop once the loss changes relatively less; 0 = never",

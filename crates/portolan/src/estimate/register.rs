@@ -4,8 +4,8 @@
 use std::sync::{Arc, RwLock};
 
 use super::{
-    Method, OptionSpec, Options, auto, btd, dgm, field, heights, idw, kriging, linear, naive_unn,
-    nearest, oracle, thin_plate, unn,
+    Method, OptionSpec, Options, auto, btd, field, heights, idw, kriging, linear, nearest, oracle,
+    thin_plate, unn,
 };
 use crate::engine::Engine;
 use crate::error::{EstimateError, InputError};
@@ -77,7 +77,7 @@ impl<'a> Saved<'a> {
     }
 
     /// A predictor that draws on the model's grid.
-    pub(crate) fn gridded(
+    pub fn gridded(
         &self,
         drawing: impl Drawing + 'static,
     ) -> Result<Box<dyn Predictor>, EstimateError> {
@@ -110,7 +110,7 @@ impl<'a> Saved<'a> {
 /// assert!(kriging.has(Capability::Spread) && !kriging.has(Capability::Grid));
 /// assert!(kriging.options().any(|option| option.name == "covariance"));
 /// let grid = methods().into_iter().filter(|m| m.has(Capability::Grid)).map(|m| m.name);
-/// assert_eq!(grid.collect::<Vec<_>>(), ["btd", "naive_unn", "unn", "dgm"]);
+/// assert_eq!(grid.collect::<Vec<_>>(), ["btd", "unn"]);
 /// # Ok::<(), portolan::InputError>(())
 /// ```
 #[derive(Clone, Copy)]
@@ -191,9 +191,7 @@ const OWN: &[Entry] = &[
     thin_plate::ENTRY,
     kriging::ENTRY,
     btd::ENTRY,
-    naive_unn::ENTRY,
     unn::ENTRY,
-    dgm::ENTRY,
     field::ENTRY,
     auto::ENTRY,
     oracle::ENTRY,

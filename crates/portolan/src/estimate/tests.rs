@@ -48,11 +48,7 @@ fn on(grid: Grid, cells: &[Cell], power: Array2<f64>) -> Readings {
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
-    let has_weights = cfg!(feature = "dgm-weights");
-    methods()
-        .into_iter()
-        .filter(move |m| !m.has(Capability::Truth) && (has_weights || m.name != "dgm"))
-        .map(|m| m.name)
+    methods().into_iter().filter(|m| !m.has(Capability::Truth)).map(|m| m.name)
 }
 
 /// The interpolators, which keep stricter laws than methods that fit a model.
@@ -82,7 +78,6 @@ fn survey(sensors: usize) -> Readings {
 fn fitted(name: &str, readings: &Readings) -> Model {
     let settings: &[(&str, &str)] = match name {
         "unn" => &[("iterations", "60"), ("start_iterations", "100")],
-        "naive_unn" => &[("iterations", "60")],
         _ => &[],
     };
     let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));

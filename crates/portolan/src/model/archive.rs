@@ -61,7 +61,7 @@ impl Archive {
     }
 
     /// The name that a value has in a list of choices.
-    pub(crate) fn put_choice<T: PartialEq>(
+    pub fn put_choice<T: PartialEq>(
         &mut self,
         name: &str,
         choices: &[(&'static str, T)],
@@ -86,7 +86,8 @@ impl Archive {
         self.put(name, Stored::Real(values.to_owned().into_dyn()));
     }
 
-    pub(crate) fn put_single(&mut self, name: &str, values: &[f32]) {
+    /// Adds numbers in single precision.
+    pub fn put_single(&mut self, name: &str, values: &[f32]) {
         self.put(name, Stored::Single(Array1::from(values.to_vec()).into_dyn()));
     }
 
@@ -121,7 +122,7 @@ impl Archive {
     }
 
     /// The value of a name in a list of choices.
-    pub(crate) fn choice<T: Copy>(
+    pub fn choice<T: Copy>(
         &self,
         name: &str,
         choices: &[(&'static str, T)],
@@ -185,7 +186,8 @@ impl Archive {
         }
     }
 
-    pub(crate) fn single(&self, name: &str) -> Result<Vec<f32>, InputError> {
+    /// Numbers in single precision.
+    pub fn single(&self, name: &str) -> Result<Vec<f32>, InputError> {
         match self.find(name)? {
             Stored::Single(values) => values
                 .view()
@@ -217,6 +219,6 @@ impl Archive {
 }
 
 /// A model that is not what this library writes.
-pub(crate) fn damaged(name: &str, what: &str) -> InputError {
+pub fn damaged(name: &str, what: &str) -> InputError {
     InputError::Request(format!("the model is damaged: array '{name}' {what}"))
 }

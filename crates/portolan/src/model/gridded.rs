@@ -11,7 +11,7 @@ use crate::scale::Scale;
 use crate::site::Site;
 
 /// What a fit on a grid found, and how it is drawn.
-pub(crate) trait Drawing: Send + Sync {
+pub trait Drawing: Send + Sync {
     /// The name under which it is written.
     fn kind(&self) -> &'static str;
 
@@ -20,14 +20,18 @@ pub(crate) trait Drawing: Send + Sync {
         64 * 8
     }
 
+    /// Draws on a grid.
     fn draw(&self, grid: Grid) -> Result<DrawnGrid, EstimateError>;
 
+    /// Writes what it takes to draw the same to the last bit.
     fn save(&self, archive: &mut Archive);
 }
 
 /// A drawing: emitters, or power in every cell and band.
-pub(crate) enum DrawnGrid {
+pub enum DrawnGrid {
+    /// SLFs and PSDs.
     Factored(Factors),
+    /// Rows x cols x bands, linear power.
     Dense(Array3<f64>),
 }
 

@@ -8,11 +8,11 @@ mod gridded;
 mod prediction;
 mod report;
 
-pub(crate) use archive::damaged;
-pub use archive::{Archive, Stored};
+pub use archive::{Archive, Stored, damaged};
 pub use emitters::ModelEmitter;
 pub(crate) use emitters::power_shares;
-pub(crate) use gridded::{Drawing, DrawnGrid, Gridded, Room};
+pub use gridded::{Drawing, DrawnGrid};
+pub(crate) use gridded::{Gridded, Room};
 pub use prediction::Prediction;
 pub use report::{Candidate, Report};
 
@@ -586,7 +586,7 @@ impl Model {
     /// let mut model = Kriging::default().fit(&readings, &Context::default(), &Progress::silent())?;
     /// let at = [Site::new(5.0, 5.0)];
     /// let before = model.predict(&at, &Progress::silent())?;
-    /// let new = Readings::new(at.to_vec(), Values::Power(array![[3e-7]]), Scale::Absolute)?;
+    /// let new = Readings::further(at.to_vec(), Values::Power(array![[3e-7]]), Scale::Absolute)?;
     /// model.update(&new)?;
     /// let after = model.predict(&at, &Progress::silent())?;
     /// assert!(after.power[[0, 0]] > before.power[[0, 0]]);

@@ -35,7 +35,8 @@ pub struct Candidate {
 }
 
 impl Report {
-    pub(crate) fn add_fitted(&mut self, fitted: &[(&str, f64)]) {
+    /// Adds what the fit found out.
+    pub fn add_fitted(&mut self, fitted: &[(&str, f64)]) {
         self.fitted.extend(fitted.iter().map(|(name, value)| (name.to_string(), *value)));
     }
 
@@ -45,7 +46,7 @@ impl Report {
     }
 
     /// The report of a descent.
-    pub(crate) fn of_descent(trace: Vec<f64>) -> Self {
+    pub fn of_descent(trace: Vec<f64>) -> Self {
         Self {
             iterations: trace.len(),
             loss: trace.last().copied(),

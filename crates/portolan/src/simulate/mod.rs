@@ -134,7 +134,7 @@ fn check(scenario: &Scenario) -> Result<(), InputError> {
 }
 
 /// An independent random stream for each purpose, so that results do not depend on threads.
-pub(crate) fn stream(seed: u64, purpose: u64) -> ChaCha8Rng {
+pub fn stream(seed: u64, purpose: u64) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(purpose);
     rng

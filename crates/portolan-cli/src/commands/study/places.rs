@@ -1,23 +1,19 @@
 //! Random splits of a survey, or of a ray-traced city: rmse in dB at held-out places.
 
 use std::path::Path;
-use std::time::Instant;
 
 use ndarray::Array2;
-use portolan::estimate::{Fold, Residuals};
-use portolan::{Cell, Context, Progress, Readings, Site, Values};
+use portolan::{Cell, Readings, Site, Values};
 use portolan_io::{ReadOptions, radiogat};
-use rand::SeedableRng;
-use rand::seq::index::sample;
-use rand_chacha::ChaCha8Rng;
+use portolan_study::{SplitJudged, Splits};
 use serde_json::{Value, json};
 
-use super::{maps, mean_and_error};
+use super::maps;
 use crate::args::StudyArgs;
 use crate::commands::{MethodCall, load_readings};
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, figure, table};
-use crate::watch::counted;
+use crate::watch::stepwise;
 
 /// The share of a city's open cells that are sensors, unless told otherwise.
 const CITY_SHARE: f64 = 0.05;
@@ -42,7 +38,16 @@ pub fn run(args: &StudyArgs, survey: &Path, calls: &[MethodCall]) -> Result<(), 
     }
     let mut objects = Vec::new();
     for count in counts {
-        let rows = splits(args, calls, &known, count)?;
+        let study = Splits {
+            calls,
+            readings: &known,
+            count,
+            splits: maps(args),
+            seed: args.seed,
+            told: args.assumed.unwrap_or_default(),
+        };
+        let judged = stepwise("study", maps(args) as usize * calls.len(), |p| study.run(p))?;
+        let rows: Vec<Row> = judged.into_iter().map(Row).collect();
         if args.json {
             objects.push(json!({ "sensors": count, "methods": rows.iter().map(Row::json).collect::<Vec<_>>() }));
             continue;
@@ -74,80 +79,28 @@ fn city(args: &StudyArgs, folder: &Path) -> Result<Readings, Failure> {
     Ok(readings.with_grid(Some(part.map.grid()))?.with_labels(labels)?)
 }
 
-/// What one method did over all splits.
-struct Row {
-    label: String,
-    all: Residuals,
-    each: Vec<f64>,
-    seconds: f64,
-}
-
-fn splits(
-    args: &StudyArgs,
-    calls: &[MethodCall],
-    known: &Readings,
-    count: usize,
-) -> Result<Vec<Row>, Failure> {
-    let mut rows: Vec<Row> = calls
-        .iter()
-        .map(|call| Row {
-            label: call.label.clone(),
-            all: Residuals::default(),
-            each: Vec::new(),
-            seconds: 0.0,
-        })
-        .collect();
-    let total = maps(args) as usize * calls.len();
-    counted("study", |tell, go_on| {
-        for seed in args.seed..args.seed + maps(args) {
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let mut kept = sample(&mut rng, known.sensors(), count).into_vec();
-            kept.sort_unstable();
-            let held: Vec<usize> =
-                (0..known.sensors()).filter(|s| kept.binary_search(s).is_err()).collect();
-            let too_few = "too few sensors are left to fit: give a larger --fraction";
-            let fold = Fold::new(known, &held, &[]).ok_or_else(|| Failure::input(too_few))?;
-            let context =
-                Context { seed, emitters: args.assumed.unwrap_or_default(), ..Context::default() };
-            for (i, (call, row)) in calls.iter().zip(&mut rows).enumerate() {
-                if !go_on() {
-                    return Err(Failure::Interrupted);
-                }
-                let method = call.build()?;
-                let start = Instant::now();
-                let model = method.fit(&fold.rest, &context, &Progress::silent())?;
-                let found = model.predict(&fold.sites, &Progress::silent())?;
-                row.seconds += start.elapsed().as_secs_f64() / maps(args) as f64;
-                let mut own = Residuals::default();
-                own.add(known, &fold, &found);
-                row.each.push(own.rmse_db().unwrap_or(f64::NAN));
-                row.all.add(known, &fold, &found);
-                tell((seed - args.seed) as usize * calls.len() + i + 1, total, None);
-            }
-        }
-        Ok(rows)
-    })
-}
+/// One line of the table.
+struct Row(SplitJudged);
 
 impl Row {
     fn cells(&self) -> Vec<String> {
-        let (mean, error) = mean_and_error(&self.each);
+        let Self(row) = self;
         vec![
-            self.label.clone(),
-            figure(self.all.rmse_db(), 3),
-            format!("{mean:.3}"),
-            format!("{error:.3}"),
-            figure(self.all.coverage_90(), 3),
-            format!("{:.3}", self.seconds),
+            row.label.clone(),
+            figure(row.all.rmse_db(), 3),
+            format!("{:.3}", row.split_rmse_db.mean),
+            format!("{:.3}", row.split_rmse_db.error),
+            figure(row.all.coverage_90(), 3),
+            format!("{:.3}", row.seconds),
         ]
     }
 
     fn json(&self) -> Value {
-        let (mean, error) = mean_and_error(&self.each);
+        let Self(row) = self;
         json!({
-            "method": self.label, "rmse_db": self.all.rmse_db(),
-            "split_rmse_db": mean, "split_rmse_db_se": error,
-            "coverage_90": self.all.coverage_90(), "seconds": self.seconds,
+            "method": row.label, "rmse_db": row.all.rmse_db(),
+            "split_rmse_db": row.split_rmse_db.mean, "split_rmse_db_se": row.split_rmse_db.error,
+            "coverage_90": row.all.coverage_90(), "seconds": row.seconds,
         })
     }
 }

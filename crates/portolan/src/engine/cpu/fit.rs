@@ -1,14 +1,14 @@
 //! The paper's algorithm 1: Adam on the network, the latents and the PSDs together, PSDs projected
 //! onto non-negative values after every step.
 
-use crate::adam::Adam;
-use crate::decoder::{Decoder, Network, Readout, Workspace};
 use crate::descent::Halt;
 use crate::engine::problem::{FitOptions, Penalties, Unknowns};
 use crate::likelihood::Likelihood;
 use crate::misfit::Misfit;
-use crate::penalty::add_penalty;
 use crate::progress::Progress;
+use portolan_decoder::adam::Adam;
+use portolan_decoder::penalty::add_penalty;
+use portolan_decoder::{Decoder, Network, Readout, Workspace};
 
 /// A decoder bound to readings: evaluates the objective and descends it without allocating. Rows of
 /// PSDs are padded as [`Misfit::padded`] says.
@@ -93,11 +93,11 @@ impl<'a, L: Likelihood<f32>> DecoderFit<'a, L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decoder::Shape;
     use crate::descent::{Descent, Ending, Schedule};
     use crate::fixture::load;
     use crate::likelihood::SquaredError;
     use crate::link::Link;
+    use portolan_decoder::Shape;
 
     type Fixture = std::collections::HashMap<String, (Vec<usize>, Vec<f64>)>;
 
@@ -116,7 +116,7 @@ mod tests {
     /// `adam10.npz` was made by PyTorch in double precision.
     #[test]
     fn ten_steps_equal_pytorch() {
-        let fixture = load("adam10");
+        let fixture = load("../../../portolan-decoder/tests/fixtures/adam10");
         let floats = |name: &str| fixture[name].1.iter().map(|v| *v as f32).collect::<Vec<_>>();
         let decoder = Decoder::new(&Shape::default(), 64, 64, 4).unwrap();
         let cells: Vec<usize> =

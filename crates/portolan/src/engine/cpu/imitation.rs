@@ -2,12 +2,12 @@
 
 use fearless_simd::{Level, dispatch};
 
-use crate::adam::Adam;
-use crate::decoder::{Decoder, Network, Workspace};
 use crate::descent::Halt;
 use crate::engine::problem::ImitationOptions;
 use crate::progress::Progress;
-use crate::simd::{LANES, ln};
+use portolan_decoder::adam::Adam;
+use portolan_decoder::simd::{LANES, ln};
+use portolan_decoder::{Decoder, Network, Workspace};
 
 /// A decoder bound to SLFs: evaluates the objective and descends it without allocating.
 pub(super) struct Imitation<'a> {

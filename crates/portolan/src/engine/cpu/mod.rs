@@ -11,7 +11,6 @@ use super::problem::{
     Descended, FitOptions, FitProblem, ImitationOptions, ImitationProblem, Targets, Unknowns,
 };
 use super::{Engine, EngineError, Outcomes};
-use crate::decoder::{Decoder, Network};
 use crate::descent::{Diverged, Halt};
 use crate::likelihood::{Likelihood, SquaredError};
 use crate::misfit::{Misfit, cropped_rows, padded_rows};
@@ -19,6 +18,7 @@ use crate::progress::Progress;
 use crate::quantiser::MISSING_LEVEL;
 use fit::DecoderFit;
 use imitation::Imitation;
+use portolan_decoder::{Decoder, Network};
 
 /// Runs fits on the processor. It refuses nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

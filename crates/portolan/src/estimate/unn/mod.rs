@@ -5,7 +5,7 @@
 mod model;
 mod options;
 mod recipe;
-pub(super) mod start;
+mod start;
 
 use std::sync::mpsc;
 
@@ -16,7 +16,6 @@ use super::bands::Domain;
 use super::btd::{Btd, gridded_model};
 use super::emitters::{is_exact, number_of_emitters, shown, start_factors, unmix_readings};
 use super::{Capability, Context, Entry, Job, Method, ThinPlate};
-use crate::decoder::{Decoder, Draw, Network};
 use crate::engine::{
     Descended, Diverged, FitOptions, FitProblem, ImitationOptions, ImitationProblem, Penalties,
     Targets, Unknowns,
@@ -29,11 +28,14 @@ use crate::map::Factors;
 use crate::model::{Model, Report};
 use crate::progress::Progress;
 use crate::readings::{Readings, Values};
-use crate::simd::ln_all;
 use crate::simulate::stream;
-pub(super) use model::{DecodedSlfs, load_shape, save_shape};
-pub(super) use options::{DECODER_OPTIONS, shape_from_options};
+pub(super) use model::DecodedSlfs;
+pub use model::{load_shape, save_shape};
+pub use options::{DECODER_OPTIONS, shape_from_options};
+use portolan_decoder::simd::ln_all;
+use portolan_decoder::{Decoder, Draw, Network};
 pub use recipe::{Lesson, StartFit, StartIterations, Unn, UnnStart};
+pub use start::random_psd;
 use start::{Guess, kriging, random};
 
 pub(super) const KIND: &str = "unn";

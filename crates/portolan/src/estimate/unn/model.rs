@@ -4,11 +4,11 @@ use ndarray::{Array2, Array3};
 
 use super::KIND;
 use super::options::{NORMS, OUTPUTS, PADS, UPSAMPLINGS};
-use crate::decoder::{Decoder, Shape};
 use crate::error::{EstimateError, InputError};
 use crate::estimate::btd::unit_norm;
 use crate::grid::Grid;
 use crate::model::{Archive, Drawing, DrawnGrid, damaged};
+use portolan_decoder::{Decoder, Shape};
 
 /// What the fit found: a network, a latent for each emitter, and PSDs in multiples of a unit.
 pub(in crate::estimate) struct DecodedSlfs {
@@ -71,7 +71,7 @@ impl Drawing for DecodedSlfs {
 }
 
 /// A decoder's shape as arrays of a model.
-pub(in crate::estimate) fn save_shape(shape: &Shape, archive: &mut Archive) {
+pub fn save_shape(shape: &Shape, archive: &mut Archive) {
     let Shape { blocks, keep, channels, kernel, outputs, .. } = *shape;
     archive.put_whole("shape", [blocks, keep, channels, kernel, outputs]);
     archive.put_choice("upsample", &UPSAMPLINGS, shape.upsampling);
@@ -80,7 +80,8 @@ pub(in crate::estimate) fn save_shape(shape: &Shape, archive: &mut Archive) {
     archive.put_choice("output", &OUTPUTS, shape.output);
 }
 
-pub(in crate::estimate) fn load_shape(archive: &Archive) -> Result<Shape, InputError> {
+/// The shape that [`save_shape`] wrote.
+pub fn load_shape(archive: &Archive) -> Result<Shape, InputError> {
     let &[blocks, keep, channels, kernel, outputs] = &archive.whole("shape")?[..] else {
         return Err(damaged("shape", "is not five numbers"));
     };

@@ -1,10 +1,10 @@
 //! The options of the methods with a decoder, as text.
 
 use super::recipe::{Lesson, StartIterations, Unn, UnnStart};
-use crate::decoder::{Normalisation, Output, Padding, Shape, Upsampling};
 use crate::error::InputError;
 use crate::estimate::bands::{Domain, OFFSET};
 use crate::estimate::{Method, OptionSpec, Options};
+use portolan_decoder::{Normalisation, Output, Padding, Shape, Upsampling};
 
 const OWN: &[OptionSpec] = &[
     OptionSpec { name: "recipe", default: "default (our measured best)", takes: "default | paper" },
@@ -81,7 +81,7 @@ const OWN: &[OptionSpec] = &[
 pub(in crate::estimate) const OPTIONS: &[&[OptionSpec]] = &[OWN, DECODER_OPTIONS];
 
 /// The options that every method with a decoder has, with the same defaults.
-pub(in crate::estimate) const DECODER_OPTIONS: &[OptionSpec] = &[
+pub const DECODER_OPTIONS: &[OptionSpec] = &[
     OptionSpec { name: "iterations", default: "300 (paper)", takes: "1 to 1000000" },
     OptionSpec { name: "lambda_latent", default: "1e-3 (paper)", takes: "a number, 0 or more" },
     OptionSpec { name: "lambda_network", default: "1e-4 (paper)", takes: "a number, 0 or more" },
@@ -174,10 +174,7 @@ pub(in crate::estimate) fn build(options: &Options) -> Result<Box<dyn Method>, I
 }
 
 /// The decoder's shape from the options that every method with a decoder has.
-pub(in crate::estimate) fn shape_from_options(
-    options: &Options,
-    output: Output,
-) -> Result<Shape, InputError> {
+pub fn shape_from_options(options: &Options, output: Output) -> Result<Shape, InputError> {
     let paper = Shape::default();
     Ok(Shape {
         blocks: options.count("blocks", 1..=7)?.unwrap_or(paper.blocks),

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::decoder::{Decoder, Output, Shape};
 use crate::descent::{Descent, Ending, Schedule};
 use crate::engine::{CpuEngine, Engine, FitOptions, Penalties};
+use portolan_decoder::{Decoder, Output, Shape};
 
 /// Where the decoder begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -4,7 +4,6 @@ use ndarray::{Array1, Array2};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use crate::decoder::{Decoder, Draw, random_network};
 use crate::engine::Unknowns;
 use crate::error::EstimateError;
 use crate::estimate::bands::Domain;
@@ -16,6 +15,7 @@ use crate::grid::Grid;
 use crate::progress::Progress;
 use crate::readings::Readings;
 use crate::unmix::Unmixed;
+use portolan_decoder::{Decoder, Draw, random_network};
 
 /// Sensors that the law of the SLFs' kriging is fitted to.
 const LAW_SENSORS: usize = 128;
@@ -129,10 +129,6 @@ pub(super) fn random(
 }
 
 /// PSDs uniform in [0, 1).
-pub(in crate::estimate) fn random_psd(
-    emitters: usize,
-    bands: usize,
-    rng: &mut ChaCha8Rng,
-) -> Vec<f32> {
+pub fn random_psd(emitters: usize, bands: usize, rng: &mut ChaCha8Rng) -> Vec<f32> {
     (0..emitters * bands).map(|_| rng.random()).collect()
 }

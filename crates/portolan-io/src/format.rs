@@ -392,7 +392,7 @@ pub(crate) fn parse(
 /// Whether bytes are a table in text, in UTF-8 or UTF-16, or mostly letters of Latin-1.
 fn is_text(bytes: &[u8]) -> bool {
     let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
-    if utf16 && bytes.len() % 2 == 0 {
+    if utf16 && bytes.len().is_multiple_of(2) {
         return true;
     }
     let control = |b: u8| b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r');

@@ -11,6 +11,9 @@ use crate::error::{Check, Problem};
 use crate::options::ReadOptions;
 use crate::survey::{Clock, DeviceNames, time_of};
 
+/// The place of a line; value, "not heard" and spread of each of its bands.
+type WideLine = (Site, Vec<(f64, bool, f64)>);
+
 pub(super) fn read(
     lines: &mut Lines<'_>,
     positions: &mut Positions,
@@ -23,7 +26,7 @@ pub(super) fn read(
     let mut devices = LineDevices::default();
     let clock = options.survey.clock.clone().unwrap_or(Clock::UTC);
     while let Some(line) = lines.next()? {
-        let mut read = || -> Check<Option<(Site, Vec<(f64, bool, f64)>)>> {
+        let mut read = || -> Check<Option<WideLine>> {
             let Some(site) = positions.site(&line)? else { return Ok(None) };
             let entries = bands.iter().map(|band| {
                 let (value, unheard) = entry(&line, band.column, band.unit, options)?;

@@ -296,7 +296,7 @@ impl NativeReadings {
 
     /// Some of the sensors.
     fn subset(&self, sensors: Vec<usize>) -> PyResult<Self> {
-        Ok(Self { inner: self.inner.subset(&sensors).map_err(errors::input)? })
+        Ok(Self { inner: self.inner.further_subset(&sensors).map_err(errors::input)? })
     }
 
     fn write(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {

@@ -411,10 +411,20 @@ impl Readings {
         Ok(self.sites.iter().filter_map(|&site| grid.cell_at(site)).collect())
     }
 
-    /// The readings of some of the sensors, by index: for held-out sensors, cross-validation and updates.
+    /// The readings of some of the sensors, by index: for held-out sensors and cross-validation.
     pub fn subset(&self, sensors: &[usize]) -> Result<Self, InputError> {
+        self.some(sensors, self.further)
+    }
+
+    /// The same for [`Model::update`](crate::Model::update): one sensor is enough, and bands may be
+    /// empty.
+    pub fn further_subset(&self, sensors: &[usize]) -> Result<Self, InputError> {
+        self.some(sensors, true)
+    }
+
+    fn some(&self, sensors: &[usize], further: bool) -> Result<Self, InputError> {
         let sites = sensors.iter().map(|&s| self.sites[s]).collect();
-        let part = Self::checked(sites, self.values.select(sensors), self.scale, true)?;
+        let part = Self::checked(sites, self.values.select(sensors), self.scale, further)?;
         let pick = |entries: &Array2<f64>| entries.select(Axis(0), sensors);
         Ok(Self {
             crs: self.crs,

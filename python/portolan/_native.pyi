@@ -236,6 +236,12 @@ def read_readings(
     band_edges_hz: list[float] | None = ...,
     measured: str | None = ...,
     further: bool = ...,
+    missing: list[float] | None = ...,
+    strict: bool = ...,
+    accept: bool = ...,
+    combine: str | None = ...,
+    filter: str | None = ...,
+    freq_unit: str | None = ...,
 ) -> tuple[NativeReadings, list[str]]: ...
 def to_metres(lat: Floats, lon: Floats, crs: str | None = ...) -> tuple[Floats, str]: ...
 def to_degrees(places: Floats, crs: str) -> Floats: ...

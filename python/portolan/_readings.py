@@ -138,12 +138,16 @@ class Readings:
         *,
         unit: str | None = None,
         cell_m: float | None = None,
-        not_heard: float | str | None = None,
+        not_heard: float | str | Sequence[float] | None = None,
+        missing: float | Sequence[float] | None = None,
         floor: float | None = None,
         crs: str | None = None,
         format: str | None = None,
         columns: Mapping[str, str] | None = None,
-        band_by: str | None = None,
+        where: str | None = None,
+        band_by: str | Sequence[str] | None = None,
+        combine: str | None = None,
+        freq_unit: str | None = None,
         min_places: int | None = None,
         gather_m: float | None = None,
         track: str | os.PathLike[str] | None = None,
@@ -153,24 +157,36 @@ class Readings:
         band_edges_hz: Sequence[float] | None = None,
         measured: str | os.PathLike[str] | None = None,
         further: bool = False,
+        strict: bool = False,
+        accept: bool = False,
     ) -> Readings:
         """Readings from a file of any kind that the command ``portolan`` reads.
 
         The options are the command's: ``columns`` says which column is what ({"lat": "breite",
-        "value": "pegel"}), ``band_by`` what tells bands apart (bssid, ssid, freq, channel),
-        ``not_heard`` is a code or "absent", ``gather_m`` makes one place of readings close by,
+        "value": "pegel"}), ``where`` which lines are wanted ("floor = 2 and technology = 'LTE'"),
+        ``band_by`` what tells bands apart (bssid, ssid, freq, channel, or names of columns),
+        ``combine`` how the transmitters of a network become one band (strongest, sum, mean),
+        ``not_heard`` is a code, several, or "absent", ``missing`` codes of no reading; ``strict``
+        refuses a table with a line that cannot be read, ``accept`` reads what looks meaningless all
+        the same, ``gather_m`` makes one place of readings close by,
         ``track`` and ``utc_offset`` tell where sweeps were made.
         """
         native, said = _native.read_readings(
             os.fspath(path),
             unit=unit,
             cell_m=cell_m,
-            not_heard=None if not_heard is None else str(not_heard),
+            not_heard=_listed(not_heard),
+            missing=None if missing is None else [float(code) for code in np.atleast_1d(missing)],
             floor_db=floor,
             crs=crs,
             format=format,
             columns=None if columns is None else ",".join(f"{k}={v}" for k, v in columns.items()),
-            band_by=band_by,
+            band_by=_listed(band_by),
+            combine=combine,
+            filter=where,
+            freq_unit=freq_unit,
+            strict=strict,
+            accept=accept,
             min_places=min_places,
             gather_m=gather_m,
             track=None if track is None else os.fspath(track),
@@ -313,6 +329,13 @@ class Readings:
         }
         values = native.power if levels is None else levels[0]
         return _remade, (native.places, values, parts, native.grid, native.devices)
+
+
+def _listed(given: float | str | Sequence[float] | Sequence[str] | None) -> str | None:
+    """One or several words as the command takes them."""
+    if given is None or isinstance(given, str):
+        return given
+    return ",".join(map(str, given)) if isinstance(given, Sequence) else str(given)
 
 
 def _remade(

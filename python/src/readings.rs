@@ -6,7 +6,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2}
 use portolan::quantiser::Quantiser;
 use portolan::{BandLabels, Devices, Readings, Values};
 use portolan_io::{
-    BandBy, Clock, ColumnNames, Format, ReadOptions, Silence, SurveyOptions, WriteOptions,
+    Clock, ColumnNames, Format, ReadOptions, RowFilter, SurveyOptions, WriteOptions, words,
     write_readings,
 };
 use pyo3::exceptions::PyValueError;
@@ -98,7 +98,8 @@ pub fn readings(
 #[pyo3(signature = (path, *, unit = None, cell_m = None, not_heard = None, floor_db = None, crs = None,
     format = None, columns = None, band_by = None, min_places = None, gather_m = None, track = None,
     utc_offset = None, track_gap_s = None, band_width_hz = None, band_edges_hz = None,
-    measured = None, further = false))]
+    measured = None, further = false, missing = None, strict = false, accept = false, combine = None,
+    filter = None, freq_unit = None))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that a file may not say")]
 pub fn read_readings(
     py: Python<'_>,
@@ -120,17 +121,21 @@ pub fn read_readings(
     band_edges_hz: Option<Vec<f64>>,
     measured: Option<PathBuf>,
     further: bool,
+    missing: Option<Vec<f64>>,
+    strict: bool,
+    accept: bool,
+    combine: Option<&str>,
+    filter: Option<&str>,
+    freq_unit: Option<&str>,
 ) -> PyResult<(NativeReadings, Vec<String>)> {
     let told = |what: &str, text: &str, known: &str| {
         PyValueError::new_err(format!("{what}={text:?}: expected {known}"))
     };
     let not_heard = match not_heard {
         None => None,
-        Some("absent") => Some(Silence::Absent),
-        Some(code) => {
-            let code = code.parse().map_err(|_| told("not_heard", code, "a number or 'absent'"))?;
-            Some(Silence::Code(code))
-        }
+        Some(codes) => Some(
+            words::silence(codes).map_err(|_| told("not_heard", codes, "numbers or 'absent'"))?,
+        ),
     };
     let format = match format {
         None => None,
@@ -138,19 +143,14 @@ pub fn read_readings(
             told("format", name, "csv, wigle, sweep, geojson, trace, npz, npy or mat")
         })?),
     };
-    let band_by = match band_by {
-        None => None,
-        Some("bssid") => Some(BandBy::Bssid),
-        Some("ssid") => Some(BandBy::Ssid),
-        Some("freq") => Some(BandBy::Frequency),
-        Some("channel") => Some(BandBy::Channel),
-        Some(other) => return Err(told("band_by", other, "bssid, ssid, freq or channel")),
-    };
     let said =
         |what: &'static str| move |text: String| PyValueError::new_err(format!("{what}: {text}"));
     let survey = SurveyOptions {
+        band_by: band_by.map(words::band_by).transpose().map_err(said("band_by"))?,
+        combine: combine.map(words::combine).transpose().map_err(said("combine"))?,
+        filter: filter.map(RowFilter::parse).transpose().map_err(said("where"))?,
+        freq_unit_hz: freq_unit.map(words::freq_unit).transpose().map_err(said("freq_unit"))?,
         columns: columns.map(ColumnNames::parse).transpose().map_err(said("columns"))?,
-        band_by,
         min_places,
         gather_m,
         track,
@@ -170,6 +170,9 @@ pub fn read_readings(
         format,
         survey,
         further,
+        missing: missing.unwrap_or_default(),
+        strict,
+        accept,
         ..Default::default()
     };
     let loaded = py.detach(|| portolan_io::read_readings(&path, &options)).map_err(errors::io)?;

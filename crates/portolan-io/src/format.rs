@@ -192,7 +192,7 @@ pub fn read_map(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<
 /// let path = folder.path().join("survey.csv");
 /// std::fs::write(&path, "x_m,y_m,dbm_2412MHz\n0,0,-60\n9,1,100\n2,7,-71\n")?;
 /// // This receiver writes 100 where it hears nothing.
-/// let options = ReadOptions { not_heard: Some(Silence::Code(100.0)), ..ReadOptions::default() };
+/// let options = ReadOptions { not_heard: Some(Silence::Codes(vec![100.0])), ..ReadOptions::default() };
 /// let readings = read_readings(&path, &options)?.value;
 /// assert_eq!((readings.labels().label(0).as_str(), readings.gaps()), ("2412MHz", 0));
 /// assert!(readings.not_heard().is_some_and(|silent| silent.entries[[1, 0]]));
@@ -318,8 +318,8 @@ pub(crate) fn detect(path: &Path, bytes: &[u8]) -> Check<Format> {
     let expected = match extension(path).as_str() {
         "npz" => "an npz archive",
         "mat" => "a MATLAB file of version 5 or 7.3",
-        _ if std::str::from_utf8(bytes).is_ok() && !bytes.contains(&0) => return Ok(Format::Csv),
-        "csv" => "a table in UTF-8 text",
+        _ if is_text(bytes) => return Ok(Format::Csv),
+        "csv" => "a table in text (UTF-8, UTF-16 or Latin-1)",
         _ => "an npz archive, a MATLAB file or a csv table",
     };
     Err(Problem::new(format!("is not what its name says or is damaged, expected {expected}")))
@@ -389,6 +389,20 @@ pub(crate) fn parse(
     Ok(Loaded { value, warnings })
 }
 
+/// Whether bytes are a table in text, in UTF-8 or UTF-16, or mostly letters of Latin-1.
+fn is_text(bytes: &[u8]) -> bool {
+    let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    if utf16 && bytes.len().is_multiple_of(2) {
+        return true;
+    }
+    let control = |b: u8| b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r');
+    let odd = bytes.iter().filter(|b| !b.is_ascii()).count();
+    match std::str::from_utf8(bytes) {
+        Ok(_) => !bytes.contains(&0),
+        Err(_) => !bytes.iter().any(|b| control(*b)) && odd * 5 < bytes.len(),
+    }
+}
+
 /// Refuses options that say nothing about a format.
 fn check_survey_options(format: Format, survey: &SurveyOptions) -> Check<()> {
     let sweep = format == Format::Sweep;
@@ -400,6 +414,9 @@ fn check_survey_options(format: Format, survey: &SurveyOptions) -> Check<()> {
         (survey.band_edges_hz.is_some(), sweep, "--band-edges is for sweeps"),
         (survey.columns.is_some(), table, "--columns is for tables and points"),
         (survey.band_by.is_some(), table, "--band-by is for tables with a line for each band"),
+        (survey.combine.is_some(), table, "--combine is for tables with a line for each band"),
+        (survey.filter.is_some(), table, "--where is for tables"),
+        (survey.freq_unit_hz.is_some(), table, "--freq-unit is for tables"),
         (survey.clock.is_some(), table || sweep, "--utc-offset is for tables and sweeps"),
         (survey.min_places.is_some(), table || sweep, "--min-places is for tables and sweeps"),
         (survey.gather_m.is_some(), table || sweep, "--gather is for tables and sweeps"),

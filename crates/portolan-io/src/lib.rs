@@ -68,7 +68,8 @@ pub use memory::{available as free_memory, shown_bytes};
 pub use model_file::{read_model, write_model};
 pub use named_array::{ArrayData, NamedArray};
 pub use options::{
-    BandBy, ColumnNames, Content, Loaded, ReadOptions, Silence, SurveyOptions, Unit, WriteOptions,
+    BandBy, ColumnNames, Combine, Content, Loaded, ReadOptions, Silence, SurveyOptions, Unit,
+    WriteOptions,
 };
 pub use output::{
     abandon_writes, check_output, check_output_is_not_input, free_space, try_abandon_writes,
@@ -78,5 +79,5 @@ pub use places::{PlaceTable, read_places, write_predictions};
 pub use stored_map::{MapFile, Strips};
 pub use summary::{ArraySummary, FileKind, FileSummary, QuantiserSummary, inspect};
 pub use survey::Clock;
-pub use table::first_lines;
+pub use table::{RowFilter, first_lines};
 pub use transmitters::{parse_transmitters, read_transmitters};

@@ -6,6 +6,7 @@ use portolan::{Crs, InputError, Model, RadioMap, Readings, Scale, Site, Values};
 
 use crate::format::Format;
 use crate::survey::Clock;
+use crate::table::RowFilter;
 
 /// The unit of power values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +88,8 @@ pub struct ReadOptions {
     pub var: Option<String>,
     /// What in a table means "not heard".
     pub not_heard: Option<Silence>,
+    /// Values in a table that are no reading.
+    pub missing: Vec<f64>,
     /// The level in dB below which nothing is heard; by default the faintest reading of a band.
     pub floor_db: Option<f64>,
     /// What the file is, where its bytes and name do not tell.
@@ -95,6 +98,10 @@ pub struct ReadOptions {
     pub survey: SurveyOptions,
     /// The readings are to update a model: one is enough, and bands may be empty.
     pub further: bool,
+    /// Lines that cannot be read refuse the whole table; else one of twenty may be such.
+    pub strict: bool,
+    /// What looks meaningless (codes, floors, places that jump) is read all the same.
+    pub accept: bool,
 }
 
 impl ReadOptions {
@@ -113,16 +120,16 @@ impl ReadOptions {
 }
 
 /// What means "not heard".
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Silence {
-    /// A value that some receivers write, such as 100 or -110.
-    Code(f64),
+    /// Values that some receivers write, such as 100 or -110.
+    Codes(Vec<f64>),
     /// A band that is not listed at a place where others are.
     Absent,
 }
 
 /// What tells the bands of a survey apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BandBy {
     /// The address or name of a transmitter.
     Bssid,
@@ -132,6 +139,8 @@ pub enum BandBy {
     Frequency,
     /// The number of a channel.
     Channel,
+    /// These columns together.
+    Columns(Vec<String>),
 }
 
 impl std::fmt::Display for BandBy {
@@ -141,8 +150,21 @@ impl std::fmt::Display for BandBy {
             BandBy::Ssid => "ssid",
             BandBy::Frequency => "freq",
             BandBy::Channel => "channel",
+            BandBy::Columns(names) => return f.write_str(&names.join(",")),
         })
     }
+}
+
+/// How several transmitters become one band.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Combine {
+    /// The strongest, which is what a phone connects to.
+    #[default]
+    Strongest,
+    /// The sum of their powers.
+    Sum,
+    /// The mean of their levels.
+    Mean,
 }
 
 /// How the lines of a survey become places and bands. The default takes it from the columns.
@@ -152,6 +174,12 @@ pub struct SurveyOptions {
     pub columns: Option<ColumnNames>,
     /// What tells bands apart; by default the transmitter, else the frequency, else the channel.
     pub band_by: Option<BandBy>,
+    /// How the transmitters of a network become one band; the strongest by default.
+    pub combine: Option<Combine>,
+    /// Which lines are read.
+    pub filter: Option<RowFilter>,
+    /// What a column of frequencies without a unit in its name is in, in Hz.
+    pub freq_unit_hz: Option<f64>,
     /// Bands heard at fewer places are set aside; by default 5 for transmitters and networks.
     pub min_places: Option<usize>,
     /// Readings within squares of this many metres are one place.

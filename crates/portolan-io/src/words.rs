@@ -5,8 +5,9 @@ use std::path::Path;
 use portolan::{Crs, Region, Site};
 
 use crate::format::Format;
-use crate::options::{BandBy, ColumnNames, ReadOptions, Silence, Unit};
+use crate::options::{BandBy, ColumnNames, Combine, ReadOptions, Silence, Unit};
 use crate::survey::Clock;
+use crate::table::RowFilter;
 
 /// Rows and columns: 34x14.
 pub fn grid(text: &str) -> Result<(usize, usize), String> {
@@ -63,20 +64,48 @@ pub fn region(text: &str) -> Result<Region, String> {
     }
 }
 
-/// A value that means "not heard", or the word absent.
+/// Values that mean "not heard", or the word absent.
 pub fn silence(text: &str) -> Result<Silence, String> {
-    match text.parse::<f64>() {
-        _ if text == "absent" => Ok(Silence::Absent),
-        Ok(code) if code.is_finite() => Ok(Silence::Code(code)),
-        _ => Err(format!("'{text}': expected a number or absent")),
+    if text == "absent" {
+        return Ok(Silence::Absent);
     }
+    let wrong = || format!("'{text}': expected numbers such as -200,-340, or absent");
+    numbers(text, wrong).map(Silence::Codes)
+}
+
+/// Values that are no reading.
+pub fn missing(text: &str) -> Result<Vec<f64>, String> {
+    numbers(text, || format!("'{text}': expected numbers, such as -200,-340"))
+}
+
+/// How the transmitters of a network become one band.
+pub fn combine(text: &str) -> Result<Combine, String> {
+    Ok(match text {
+        "strongest" => Combine::Strongest,
+        "sum" => Combine::Sum,
+        "mean" => Combine::Mean,
+        _ => return Err(format!("'{text}': expected strongest, sum or mean")),
+    })
+}
+
+/// The unit of frequencies, in Hz.
+pub fn freq_unit(text: &str) -> Result<f64, String> {
+    let known = [("hz", 1.0), ("khz", 1e3), ("mhz", 1e6), ("ghz", 1e9)];
+    let found = known.into_iter().find(|(name, _)| text.eq_ignore_ascii_case(name));
+    found.map(|(_, hz)| hz).ok_or_else(|| format!("'{text}': expected Hz, kHz, MHz or GHz"))
 }
 
 /// What tells bands apart.
 pub fn band_by(text: &str) -> Result<BandBy, String> {
     let known = [BandBy::Bssid, BandBy::Ssid, BandBy::Frequency, BandBy::Channel];
-    let found = known.into_iter().find(|by| by.to_string() == text);
-    found.ok_or_else(|| format!("'{text}': expected bssid, ssid, freq or channel"))
+    if let Some(by) = known.into_iter().find(|by| by.to_string() == text) {
+        return Ok(by);
+    }
+    let names: Vec<String> = text.split(',').map(|name| name.trim().to_string()).collect();
+    match names.iter().all(|name| !name.is_empty()) {
+        true => Ok(BandBy::Columns(names)),
+        false => Err(format!("'{text}': expected bssid, ssid, freq, channel or names of columns")),
+    }
 }
 
 /// The format of an input.
@@ -110,7 +139,7 @@ pub fn unit(text: &str) -> Result<Unit, String> {
 }
 
 /// Words that [`ReadOptions::tell`] knows, each an option of the command of the same name.
-pub const READ_WORDS: [&str; 16] = [
+pub const READ_WORDS: [&str; 22] = [
     "unit",
     "grid",
     "cell-m",
@@ -127,6 +156,12 @@ pub const READ_WORDS: [&str; 16] = [
     "utc-offset",
     "band-width",
     "band-edges",
+    "missing",
+    "combine",
+    "where",
+    "freq-unit",
+    "strict",
+    "accept",
 ];
 
 impl ReadOptions {
@@ -149,6 +184,11 @@ impl ReadOptions {
         let count = |text: &str| {
             text.parse::<usize>().map_err(|_| format!("'{text}': expected a whole number"))
         };
+        let flag = |text: &str| match text {
+            "" | "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(format!("'{text}': expected true or false")),
+        };
         let told = match name {
             "unit" => unit(value).map(|found| self.unit = Some(found)),
             "grid" => grid(value).map(|found| self.grid = Some(found)),
@@ -170,6 +210,12 @@ impl ReadOptions {
             "min-places" => count(value).map(|found| self.survey.min_places = Some(found)),
             "gather" => number(value).map(|found| self.survey.gather_m = Some(found)),
             "utc-offset" => Clock::parse(value).map(|found| self.survey.clock = Some(found)),
+            "missing" => missing(value).map(|found| self.missing = found),
+            "combine" => combine(value).map(|found| self.survey.combine = Some(found)),
+            "where" => RowFilter::parse(value).map(|found| self.survey.filter = Some(found)),
+            "freq-unit" => freq_unit(value).map(|found| self.survey.freq_unit_hz = Some(found)),
+            "strict" => flag(value).map(|found| self.strict = found),
+            "accept" => flag(value).map(|found| self.accept = found),
             "band-width" => frequency(value).map(|found| self.survey.band_width_hz = Some(found)),
             "band-edges" => {
                 let edges = value.split(',').map(frequency).collect::<Result<_, _>>();

@@ -76,21 +76,40 @@ pub struct ReadWords {
     /// Array or variable of the file that holds the map
     #[arg(long)]
     pub var: Option<String>,
-    /// The value in a table that means "not heard", or absent
-    #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
+    /// The values in a table that mean "not heard", or absent
+    #[arg(long, value_name = "CODE,..", allow_hyphen_values = true)]
     pub not_heard: Option<String>,
     /// Level in dB below which nothing is heard
     #[arg(long, value_name = "DB", requires = "not_heard", allow_hyphen_values = true)]
     pub floor_db: Option<String>,
+    /// The values in a table that are no reading
+    #[arg(long, value_name = "CODE,..", allow_hyphen_values = true)]
+    pub missing: Option<String>,
+    /// Refuse a table with a line that cannot be read
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub strict: Option<String>,
+    /// Read what looks meaningless (codes as power, floors, places that jump) all the same
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub accept: Option<String>,
     /// What the input is: csv, wigle, sweep, geojson, trace, npz, npy, mat
     #[arg(long)]
     pub format: Option<String>,
     /// Which column is what: x=NAME,y=NAME (or lat, lon), value=NAME,band=NAME, bands=PREFIX*
     #[arg(long, value_name = "WHAT=NAME,..")]
     pub columns: Option<String>,
-    /// What tells bands apart in a table with a line per frame: bssid, ssid, freq or channel
+    /// Only lines of which this holds: "floor = 2", "technology = 'LTE' and rsrp > -120"
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub filter: Option<String>,
+    /// What tells bands apart in a table with a line per frame: bssid, ssid, freq, channel, or the
+    /// names of columns
     #[arg(long, value_name = "WHAT")]
     pub band_by: Option<String>,
+    /// How the transmitters of a network become one band: strongest, sum or mean [default: strongest]
+    #[arg(long, value_name = "HOW")]
+    pub combine: Option<String>,
+    /// What a column of frequencies is in, where its name does not tell: Hz, kHz, MHz or GHz
+    #[arg(long, value_name = "UNIT")]
+    pub freq_unit: Option<String>,
     /// Set bands aside that were heard at fewer places
     #[arg(long, value_name = "N")]
     pub min_places: Option<String>,
@@ -128,6 +147,12 @@ impl ReadWords {
             ("utc-offset", &self.utc_offset),
             ("band-width", &self.band_width),
             ("band-edges", &self.band_edges),
+            ("missing", &self.missing),
+            ("strict", &self.strict),
+            ("accept", &self.accept),
+            ("where", &self.filter),
+            ("combine", &self.combine),
+            ("freq-unit", &self.freq_unit),
         ];
         let given = |(name, value): (&str, &Option<String>)| Some((name.into(), value.clone()?));
         all.into_iter().filter_map(given).collect()

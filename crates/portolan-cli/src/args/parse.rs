@@ -2,7 +2,19 @@
 
 use portolan::{Cell, Emitters};
 use portolan_io::words;
-pub use portolan_io::words::{band_by, format, frequency, grid, pair, range, region, silence};
+pub use portolan_io::words::{
+    band_by, combine, format, freq_unit, frequency, grid, pair, range, region, silence,
+};
+
+/// Several values of one option.
+#[derive(Clone, Debug)]
+pub struct Codes(pub Vec<f64>);
+
+impl Codes {
+    pub fn parse(text: &str) -> Result<Self, String> {
+        portolan_io::words::missing(text).map(Self)
+    }
+}
 
 /// Values in rising order.
 pub type Levels = std::sync::Arc<[f64]>;

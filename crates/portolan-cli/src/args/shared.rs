@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use portolan::simulate::Scenario;
 use portolan::{Crs, Emitters, Grid};
-use portolan_io::{BandBy, Clock, ColumnNames, Format, ReadOptions, Silence, SurveyOptions, Unit};
+use portolan_io::{
+    BandBy, Clock, ColumnNames, Combine, Format, ReadOptions, RowFilter, Silence, SurveyOptions,
+    Unit,
+};
 
 use super::parse;
 
@@ -80,13 +83,22 @@ pub struct ReadArgs {
     /// Array or variable of the file that holds the map
     #[arg(long)]
     pub var: Option<String>,
-    /// The value in a table that means "not heard", such as 100 or -110, or absent: a band that is
-    /// not listed at a place where others are
-    #[arg(long, value_name = "CODE", value_parser = parse::silence, allow_hyphen_values = true)]
+    /// The values in a table that mean "not heard", such as 100 or -200,-340, or absent: a band that
+    /// is not listed at a place where others are
+    #[arg(long, value_name = "CODE,..", value_parser = parse::silence, allow_hyphen_values = true)]
     pub not_heard: Option<Silence>,
     /// Level in dB below which nothing is heard [default: the faintest reading of each band]
     #[arg(long, value_name = "DB", requires = "not_heard", allow_hyphen_values = true)]
     pub floor_db: Option<f64>,
+    /// The values in a table that are no reading, such as -200,-340
+    #[arg(long, value_name = "CODE,..", value_parser = parse::Codes::parse, allow_hyphen_values = true)]
+    pub missing: Option<parse::Codes>,
+    /// Refuse a table with a line that cannot be read [default: one line of twenty may be such]
+    #[arg(long)]
+    pub strict: bool,
+    /// Read what looks meaningless (codes as power, floors, places that jump) all the same
+    #[arg(long)]
+    pub accept: bool,
     /// What the input is, for standard input (-): csv, wigle, sweep, geojson, trace, npz, npy, mat
     #[arg(long, value_parser = parse::format)]
     pub format: Option<Format>,
@@ -102,9 +114,19 @@ pub struct SurveyArgs {
     /// time=NAME, device=NAME (or none), bands=PREFIX* for a column per band
     #[arg(long, value_name = "WHAT=NAME,..", value_parser = ColumnNames::parse)]
     pub columns: Option<ColumnNames>,
-    /// What tells bands apart in a table with a line per frame: bssid, ssid, freq or channel
+    /// Only lines of which this holds: "floor = 2", "technology = 'LTE' and rsrp > -120"
+    #[arg(long = "where", value_name = "CONDITION", value_parser = RowFilter::parse)]
+    pub filter: Option<RowFilter>,
+    /// What tells bands apart in a table with a line per frame: bssid, ssid, freq, channel, or the
+    /// names of columns
     #[arg(long, value_name = "WHAT", value_parser = parse::band_by)]
     pub band_by: Option<BandBy>,
+    /// How the transmitters of a network become one band: strongest, sum or mean [default: strongest]
+    #[arg(long, value_name = "HOW", value_parser = parse::combine)]
+    pub combine: Option<Combine>,
+    /// What a column of frequencies is in, where its name does not tell: Hz, kHz, MHz or GHz
+    #[arg(long, value_name = "UNIT", value_parser = parse::freq_unit)]
+    pub freq_unit: Option<f64>,
     /// Set bands aside that were heard at fewer places [default: 5 for transmitters, 1 for frequencies]
     #[arg(long, value_name = "N")]
     pub min_places: Option<usize>,
@@ -135,7 +157,10 @@ impl SurveyArgs {
     fn options(&self) -> SurveyOptions {
         SurveyOptions {
             columns: self.columns.clone(),
-            band_by: self.band_by,
+            band_by: self.band_by.clone(),
+            combine: self.combine,
+            filter: self.filter.clone(),
+            freq_unit_hz: self.freq_unit,
             min_places: self.min_places,
             gather_m: self.gather,
             track: self.track.clone(),
@@ -169,7 +194,10 @@ impl ReadArgs {
             origin_m: self.origin,
             crs: self.crs,
             var: self.var.clone(),
-            not_heard: self.not_heard,
+            not_heard: self.not_heard.clone(),
+            missing: self.missing.clone().map(|codes| codes.0).unwrap_or_default(),
+            strict: self.strict,
+            accept: self.accept,
             floor_db: self.floor_db,
             format: self.format,
             survey: self.survey.options(),

@@ -1,7 +1,7 @@
 //! Levels of bands at places, one by one, and the readings that they make: the second level of a band
 //! at a place is in the second row of that place, and so on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ndarray::Array2;
 use portolan::{BandLabels, DeviceReading, Devices, Scale, Site};
@@ -9,7 +9,7 @@ use portolan::{BandLabels, DeviceReading, Devices, Scale, Site};
 use super::devices::DeviceNames;
 use crate::error::{Check, Problem};
 use crate::memory;
-use crate::options::{ReadOptions, Silence};
+use crate::options::{Combine, ReadOptions, Silence};
 use crate::table::Entries;
 
 /// A survey of a few lines must not claim a huge table of places x bands.
@@ -41,12 +41,15 @@ pub(crate) struct Sighting {
     pub time_s: f64,
     /// What it was read with, where known.
     pub device: Option<u32>,
+    /// Which of the transmitters that the band is made of; 0 where it is one.
+    pub member: u32,
 }
 
 #[derive(Clone, Copy)]
 struct Entry {
     place: u32,
     band: u32,
+    member: u32,
     power: f64,
     silent: bool,
     time_s: f64,
@@ -64,6 +67,7 @@ impl Entry {
 pub(crate) struct Sightings {
     kind: BandKind,
     names: HashMap<String, u32>,
+    members: HashMap<String, u32>,
     numbers: HashMap<u64, u32>,
     /// The frequency of each band, where known.
     freq_hz: Vec<Option<f64>>,
@@ -80,6 +84,7 @@ impl Sightings {
         Self {
             kind,
             names: HashMap::new(),
+            members: HashMap::new(),
             numbers: HashMap::new(),
             freq_hz: Vec::new(),
             places: HashMap::new(),
@@ -118,8 +123,18 @@ impl Sightings {
         band
     }
 
+    /// The number of a transmitter, from 1.
+    pub fn member(&mut self, name: &str) -> u32 {
+        if let Some(member) = self.members.get(name) {
+            return *member;
+        }
+        let member = self.members.len() as u32 + 1;
+        self.members.insert(name.to_string(), member);
+        member
+    }
+
     pub fn add(&mut self, site: Site, sighting: Sighting) {
-        let Sighting { band, power, silent, time_s, device } = sighting;
+        let Sighting { band, power, silent, time_s, device, member } = sighting;
         let place = *self.places.entry(bits(site)).or_insert_with(|| {
             self.sites.push(site);
             self.times.push((0.0, 0));
@@ -130,7 +145,7 @@ impl Sightings {
             *sum += time_s;
             *count += 1;
         }
-        self.entries.push(Entry { place, band, power, silent, time_s, device });
+        self.entries.push(Entry { place, band, member, power, silent, time_s, device });
     }
 
     pub fn is_empty(&self) -> bool {
@@ -144,6 +159,11 @@ impl Sightings {
             self.freq_hz.iter_mut().flatten().for_each(|f| *f *= factor);
         }
         small
+    }
+
+    /// A frequency that may be kHz as well as Hz, where there is one: above 100 kHz and below `most`.
+    pub fn frequencies_in_khz(&self, most: f64) -> Option<f64> {
+        self.freq_hz.iter().flatten().copied().find(|hz| (1e5..most).contains(hz))
     }
 
     /// The places as they were given, in order of their first sighting.
@@ -168,7 +188,8 @@ impl Sightings {
         let devices = self.level(sites, warnings)?;
         let lines = self.entries.len();
         // Sorting is stable: visits stay in the order of the file.
-        self.entries.sort_by_key(|e| (e.place, e.band));
+        self.entries.sort_by_key(|e| (e.place, e.band, e.member));
+        self.combine(options.survey.combine, scale, warnings);
         let kept = self.kept_bands(options, warnings)?;
         self.drop_places(sites, &kept, options.not_heard == Some(Silence::Absent));
         let bands = kept.iter().flatten().count();
@@ -207,6 +228,57 @@ impl Sightings {
         });
         *sites = rows.place.iter().map(|&place| sites[place]).collect();
         Ok((Entries { power, count, silent, spread: None, time_s, devices }, labels))
+    }
+
+    /// Makes one level of those that several transmitters of a band had at a place: the first of each,
+    /// then the second of each, and so on; one that was heard less often is taken again.
+    fn combine(&mut self, how: Option<Combine>, scale: Scale, warnings: &mut Vec<String>) {
+        let several = |group: &[Entry]| group.iter().any(|e| e.member != group[0].member);
+        let mut combined = Vec::with_capacity(self.entries.len());
+        let (mut bands, mut most) = (HashSet::new(), 0usize);
+        for group in self.entries.chunk_by(|a, b| (a.place, a.band) == (b.place, b.band)) {
+            if !several(group) {
+                combined.extend_from_slice(group);
+                continue;
+            }
+            let members: Vec<&[Entry]> = group.chunk_by(|a, b| a.member == b.member).collect();
+            bands.insert(group[0].band);
+            most = most.max(members.len());
+            let visits = members.iter().map(|own| own.len()).max().unwrap_or(0);
+            for visit in 0..visits {
+                let now: Vec<&Entry> = members.iter().map(|own| &own[visit % own.len()]).collect();
+                let heard: Vec<f64> = now.iter().map(|e| e.power).filter(|p| *p > 0.0).collect();
+                let mut entry = *now[0];
+                entry.silent = heard.is_empty() && now.iter().any(|e| e.silent);
+                entry.member = 0;
+                entry.power = match how.unwrap_or_default() {
+                    _ if heard.is_empty() => now[0].power,
+                    Combine::Strongest => heard.iter().copied().fold(0.0, f64::max),
+                    Combine::Sum => heard.iter().sum(),
+                    Combine::Mean if scale.has_zero() => {
+                        heard.iter().sum::<f64>() / heard.len() as f64
+                    }
+                    Combine::Mean => {
+                        (heard.iter().map(|p| p.ln()).sum::<f64>() / heard.len() as f64).exp()
+                    }
+                };
+                combined.push(entry);
+            }
+        }
+        self.entries = combined;
+        if bands.is_empty() {
+            return;
+        }
+        let word = match how.unwrap_or_default() {
+            Combine::Strongest => "the strongest counts",
+            Combine::Sum => "their powers are added",
+            Combine::Mean => "their levels are averaged",
+        };
+        warnings.push(format!(
+            "{} band(s) are made of several transmitters, up to {most} at a place: {word} (--combine \
+             strongest, sum or mean)",
+            bands.len()
+        ));
     }
 
     /// Takes the offsets of the devices out of the levels.

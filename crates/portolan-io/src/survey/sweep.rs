@@ -288,7 +288,10 @@ impl Join<'_> {
             let band = self.sightings.frequency(f64::from_bits(band));
             // Bins that are missing count as the mean of the others.
             let power = power / bins * whole;
-            self.sightings.add(site, Sighting { band, power, silent: false, time_s, device: None });
+            self.sightings.add(
+                site,
+                Sighting { band, power, silent: false, time_s, device: None, member: 0 },
+            );
         }
     }
 }

@@ -2,7 +2,8 @@
 //! what unit.
 
 use super::names::{
-    Role, frequency, frequency_column, is_address, is_numbered, matches, split_unit,
+    Role, cell_columns, frequency, frequency_column, is_address, is_beside, is_numbered, matches,
+    normal, split_unit,
 };
 use crate::error::{Check, Problem, quoted, shown};
 use crate::options::{BandBy, ColumnNames, Unit};
@@ -40,11 +41,11 @@ pub(crate) struct FrequencyColumn {
 }
 
 /// What tells the bands of a long table apart.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum BandColumn {
     Frequency(FrequencyColumn),
     Channel(usize),
-    Name(usize),
+    Name(Vec<usize>),
 }
 
 /// The columns of a table with a line per sensor and band.
@@ -54,6 +55,8 @@ pub(crate) struct LongColumns {
     /// What else is known of a named band.
     pub freq: Option<FrequencyColumn>,
     pub channel: Option<usize>,
+    /// Transmitters of which a band is made.
+    pub member: Option<usize>,
     pub value: usize,
     pub unit: Unit,
 }
@@ -67,6 +70,8 @@ pub(crate) struct TableLayout {
     pub time: Option<usize>,
     /// What the reading was taken with.
     pub device: Option<usize>,
+    /// The floor of a building.
+    pub floor: Option<usize>,
     pub shape: TableShape,
     /// Columns that are not used.
     pub unused: Vec<usize>,
@@ -85,7 +90,9 @@ pub(crate) enum TableShape {
 pub(crate) struct Told<'a> {
     pub unit: Option<Unit>,
     pub names: Option<&'a ColumnNames>,
-    pub band_by: Option<BandBy>,
+    pub band_by: Option<&'a BandBy>,
+    /// What frequencies without a unit are in, in Hz.
+    pub freq_unit_hz: Option<f64>,
     /// Columns that are no bands are left alone, as a GIS keeps many.
     pub lenient: bool,
 }
@@ -103,7 +110,7 @@ pub(crate) fn layout(
     told: Told<'_>,
     warnings: &mut Vec<String>,
 ) -> Check<TableLayout> {
-    let names: Vec<String> = header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
+    let names: Vec<String> = header.iter().map(|name| normal(name)).collect();
     let header = Header { written: header, names, told };
     let roles = header.roles()?;
     let position = header.position(&roles)?;
@@ -113,22 +120,24 @@ pub(crate) fn layout(
         return Err(header.wrong(column, "a second column of that name"));
     }
     let (time, device) = (roles.get(Role::Time), roles.get(Role::Device));
-    let height = roles.get(Role::Z);
+    let (height, floor) = (roles.get(Role::Z), roles.get(Role::Floor));
     if let Some(columns) = header.long(&roles)? {
-        let used = |c: &usize| roles.0.iter().any(|(_, column)| column == c);
+        let used =
+            |c: &usize| roles.0.iter().any(|(role, column)| column == c && *role != Role::Floor);
         let unused = (0..header.names.len()).filter(|c| !used(c)).collect();
         return Ok(TableLayout {
             position,
             height,
             time,
             device,
+            floor,
             shape: TableShape::Long(columns),
             unused,
         });
     }
     let (bands, unused) = header.wide(&roles, warnings)?;
     let shape = TableShape::Wide(bands);
-    Ok(TableLayout { position, height, time, device, shape, unused })
+    Ok(TableLayout { position, height, time, device, floor, shape, unused })
 }
 
 /// Which column has which role.
@@ -170,7 +179,7 @@ impl Header<'_> {
     fn roles(&self) -> Check<Roles> {
         let mut roles: Vec<(Role, usize)> = Vec::new();
         let mut named = |role: Role, name: &str| -> Check<()> {
-            let name = name.trim().to_ascii_lowercase();
+            let name = normal(name);
             let found = self.names.iter().position(|n| *n == name);
             let column = found.ok_or_else(|| {
                 self.lacks(&format!("--columns names {}, which is not there", quoted(&name)))
@@ -200,7 +209,7 @@ impl Header<'_> {
                 }
             }
             if let Some(name) = &told.band {
-                let role = Role::of(&name.trim().to_ascii_lowercase());
+                let role = Role::of(&normal(name));
                 named(role.filter(|r| r.is_band()).unwrap_or(Role::Transmitter), name)?;
             }
         }
@@ -210,6 +219,9 @@ impl Header<'_> {
                 continue;
             }
             match roles.iter().find(|(known, _)| *known == role) {
+                // What identifies a cell is more than one column.
+                Some((Role::Transmitter, other))
+                    if cell_columns(&self.names, column).contains(other) => {}
                 Some((_, other)) => {
                     let other = quoted(self.written[*other]);
                     return Err(self.wrong(
@@ -238,6 +250,7 @@ impl Header<'_> {
             Role::Z => told.z.is_some(),
             Role::Time => told.time.is_some(),
             Role::Device => told.device.is_some(),
+            Role::Floor => false,
         }
     }
 
@@ -268,12 +281,16 @@ impl Header<'_> {
         if self.told.names.is_some_and(|told| told.bands.is_some()) {
             return Ok(None);
         }
-        let freq = roles
-            .get(Role::Frequency)
-            .map(|column| FrequencyColumn { column, scale: frequency_column(&self.names[column]) });
+        // The sniffer Kismet counts in kHz.
+        let kismet = self.names.iter().any(|name| name == "sourcemac").then_some(1e3);
+        let freq = roles.get(Role::Frequency).map(|column| {
+            let named = frequency_column(&self.names[column]);
+            FrequencyColumn { column, scale: named.or(self.told.freq_unit_hz).or(kismet) }
+        });
         let channel = roles.get(Role::Channel);
-        let name = roles.get(Role::Transmitter).map(BandColumn::Name);
-        let network = roles.get(Role::Network).map(BandColumn::Name);
+        let transmitter = roles.get(Role::Transmitter);
+        let name = transmitter.map(|column| BandColumn::Name(cell_columns(&self.names, column)));
+        let network = roles.get(Role::Network).map(|column| BandColumn::Name(vec![column]));
         let by_channel = channel.map(BandColumn::Channel);
         let by_frequency = freq.map(BandColumn::Frequency);
         let band = match self.told.band_by {
@@ -284,6 +301,9 @@ impl Header<'_> {
                     BandBy::Ssid => network,
                     BandBy::Frequency => by_frequency,
                     BandBy::Channel => by_channel,
+                    BandBy::Columns(names) => Some(BandColumn::Name(
+                        names.iter().map(|name| self.column(name)).collect::<Check<_>>()?,
+                    )),
                 };
                 let missing = || {
                     self.lacks(&format!(
@@ -301,30 +321,43 @@ impl Header<'_> {
                  level (with --unit), or --columns value=NAME",
             ));
         };
-        let unit = self.unit(value, split_unit(&self.names[value]).1)?;
-        Ok(Some(LongColumns { band, freq, channel, value, unit }))
+        let named = split_unit(&self.names[value]).1;
+        let unit = self.unit(value, named.or(self.known_unit(value)))?;
+        let alone = |columns: &[usize]| transmitter.filter(|own| !columns.contains(own));
+        let member = match &band {
+            BandColumn::Name(columns) => alone(columns),
+            _ => None,
+        };
+        Ok(Some(LongColumns { band, freq, channel, member, value, unit }))
     }
 
     /// The bands of a wide table, and the columns that nobody uses.
     fn wide(&self, roles: &Roles, warnings: &mut Vec<String>) -> Check<(Vec<Band>, Vec<usize>)> {
         let names = &self.names;
         let placed = |c: usize| {
-            roles.0.iter().any(|(role, column)| *column == c && !matches!(role, Role::Value))
+            roles
+                .0
+                .iter()
+                .any(|(role, column)| *column == c && !matches!(role, Role::Value | Role::Floor))
         };
         let told = self.told.names.and_then(|told| told.bands.as_deref());
         let spreads: Vec<usize> =
             (0..names.len()).filter(|c| names[*c].starts_with(SPREAD)).collect();
         let extra = |c: usize| spreads.contains(&c) || names[c].starts_with(READING_SPREAD);
         let rest: Vec<usize> = (0..names.len()).filter(|c| !placed(*c) && !extra(*c)).collect();
+        // Beside a band others are what people write down too.
+        let lenient = self.told.lenient || rest.iter().any(|c| self.is_band(*c));
         let (mut bands, mut unused) = (Vec::with_capacity(rest.len()), Vec::new());
         for column in rest {
             match told {
-                // Columns of devices that shall not be told apart.
-                _ if Role::of(&names[column]) == Some(Role::Device) => unused.push(column),
+                // Devices that shall not be told apart, and floors.
+                _ if matches!(Role::of(&names[column]), Some(Role::Device | Role::Floor)) => {
+                    unused.push(column);
+                }
                 Some(pattern) if !matches(&names[column], &pattern.to_ascii_lowercase()) => {
                     unused.push(column);
                 }
-                None if self.told.lenient && !self.is_band(column) => unused.push(column),
+                None if lenient && !self.is_band(column) => unused.push(column),
                 _ => bands.push(self.band(column, told.is_some(), warnings)?),
             }
         }
@@ -367,7 +400,9 @@ impl Header<'_> {
         let name = &self.names[column];
         let (bare, named) = split_unit(name);
         let known = frequency(bare).is_some() || is_numbered(bare) || is_address(bare);
-        !bare.is_empty() && (known || named.is_some() || Role::of(name) == Some(Role::Value))
+        !bare.is_empty()
+            && !is_beside(bare)
+            && (known || named.is_some() || Role::of(name) == Some(Role::Value))
     }
 
     fn band(&self, column: usize, told: bool, warnings: &mut Vec<String>) -> Check<Band> {
@@ -396,8 +431,27 @@ impl Header<'_> {
             }
             None => return Err(self.wrong(column, expected)),
         };
-        let unit = self.unit(column, named)?;
+        let unit = self.unit(column, named.or(self.known_unit(column)))?;
         Ok(Band { column, freq_hz, label, unit, spread: None })
+    }
+
+    fn column(&self, name: &str) -> Check<usize> {
+        let name = normal(name);
+        let found = self.names.iter().position(|known| *known == name);
+        found.ok_or_else(|| {
+            self.lacks(&format!("--band-by names {}, which is not there", quoted(&name)))
+        })
+    }
+
+    /// Phones report these in dBm by their definition, whatever else a file says.
+    fn known_unit(&self, column: usize) -> Option<Unit> {
+        let defined = ["rsrp", "rscp", "rssi", "ss_rsrp", "csi_rsrp", "nr_rsrp", "esp"];
+        let name = self.names[column].as_str();
+        // G-NetTrack's `Level` is the RSRP, RSCP or RSSI of the network that it names beside it.
+        let beside = |known: &str| self.names.iter().any(|name| name == known);
+        let tracked = name == "level" && beside("networktech") && beside("cellid");
+        let known = defined.contains(&name) || tracked;
+        (known && self.told.unit.is_none()).then_some(Unit::Dbm)
     }
 
     /// The unit that a name and the caller agree on.
@@ -415,24 +469,24 @@ impl Header<'_> {
 
 /// The columns of positions of any table: those of a header that holds nothing else of interest.
 pub(crate) fn position(header: &[&str]) -> Check<Position> {
-    let names = header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
+    let names = header.iter().map(|name| normal(name)).collect();
     let header = Header { written: header, names, told: Told::default() };
     header.position(&header.roles()?)
 }
 
 /// The column of heights of any table.
 pub(crate) fn height(header: &[&str]) -> Option<usize> {
-    header.iter().position(|name| Role::of(&name.trim().to_ascii_lowercase()) == Some(Role::Z))
+    header.iter().position(|name| Role::of(&normal(name)) == Some(Role::Z))
 }
 
 /// The column of times of any table.
 pub(crate) fn time(header: &[&str]) -> Option<usize> {
-    header.iter().position(|name| Role::of(&name.trim().to_ascii_lowercase()) == Some(Role::Time))
+    header.iter().position(|name| Role::of(&normal(name)) == Some(Role::Time))
 }
 
 /// The column of devices of any table.
 pub(crate) fn device(header: &[&str]) -> Option<usize> {
-    header.iter().position(|name| Role::of(&name.trim().to_ascii_lowercase()) == Some(Role::Device))
+    header.iter().position(|name| Role::of(&normal(name)) == Some(Role::Device))
 }
 
 #[cfg(test)]

@@ -1,10 +1,18 @@
 //! The lines of a table in text: commas, semicolons or tabs between the fields, quotes allowed,
 //! lines that begin with # left out.
 
-use csv::{ReaderBuilder, StringRecord, Trim};
+use std::collections::BTreeSet;
 
+use csv::{ByteRecord, ReaderBuilder, StringRecord, Trim};
+
+use super::filter::LineFilter;
 use crate::error::{Check, Problem, quoted};
 use crate::options::Unit;
+
+/// Of so many lines one may be such that it cannot be read.
+const ONE_OF: usize = 20;
+/// Lines that cannot be read of which the first problems are shown.
+const SHOWN: usize = 3;
 
 /// The records of a table with their line numbers.
 pub(crate) struct Lines<'a> {
@@ -13,7 +21,22 @@ pub(crate) struct Lines<'a> {
     decimal_comma: bool,
     /// How many fields every line must have; 0 = any number.
     pub columns: usize,
+    /// Lines that cannot be read end the reading.
+    pub strict: bool,
+    /// Which lines are wanted.
+    pub filter: Option<LineFilter>,
+    /// A column whose values are gathered.
+    pub watched: Option<usize>,
+    pub seen: BTreeSet<String>,
+    read: usize,
+    left_out: usize,
+    latin: usize,
+    bad: usize,
+    problems: Vec<Problem>,
 }
+
+/// Values of a watched column that are gathered.
+const MOST_SEEN: usize = 64;
 
 /// Counts lines. The reader's own count is that of the place where it began to look for a record,
 /// which is before comments, empty lines and the second half of a `\r\n`.
@@ -76,23 +99,117 @@ impl<'a> Lines<'a> {
             .delimiter(separator.unwrap_or(b','))
             .from_reader(bytes);
         let counter = LineCounter { bytes, at: 0, number: 1 };
-        Ok(Self { reader, counter, decimal_comma: separator.is_some(), columns: 0 })
+        Ok(Self {
+            reader,
+            counter,
+            decimal_comma: separator.is_some(),
+            columns: 0,
+            strict: true,
+            filter: None,
+            watched: None,
+            seen: BTreeSet::new(),
+            read: 0,
+            left_out: 0,
+            latin: 0,
+            bad: 0,
+            problems: Vec::new(),
+        })
     }
 
+    /// The next line that is wanted. Lines that cannot be read are passed over, unless all must be
+    /// read.
     pub fn next(&mut self) -> Check<Option<Line>> {
-        let mut record = StringRecord::new();
-        let more = self.reader.read_record(&mut record).map_err(|error| {
-            let line = self.counter.line(error.position());
-            Problem::new(format!("line {line}: expected text in UTF-8"))
-        })?;
-        let number = self.counter.line(record.position());
-        if more && self.columns > 0 && record.len() != self.columns {
-            let (found, expected) = (record.len(), self.columns);
-            return Err(Problem::new(format!(
-                "line {number}: {found} fields, expected {expected} as in the header"
-            )));
+        loop {
+            let mut bytes = ByteRecord::new();
+            let more = self.reader.read_byte_record(&mut bytes).map_err(|error| {
+                let line = self.counter.line(error.position());
+                Problem::new(format!("line {line}: {error}"))
+            })?;
+            let number = self.counter.line(bytes.position());
+            if !more {
+                return Ok(None);
+            }
+            // The header is none.
+            self.read += usize::from(self.columns > 0);
+            let mut record = match StringRecord::from_byte_record(bytes) {
+                Ok(record) => record,
+                Err(_) if self.strict => {
+                    return Err(Problem::new(format!("line {number}: expected text in UTF-8")));
+                }
+                Err(error) => {
+                    self.latin += 1;
+                    let latin = |field: &[u8]| field.iter().map(|b| char::from(*b)).collect();
+                    error.into_byte_record().iter().map(latin).collect::<Vec<String>>().into()
+                }
+            };
+            if self.columns > 0 && record.len() > self.columns {
+                // A separator too many at the end.
+                if record.iter().skip(self.columns).all(str::is_empty) {
+                    record.truncate(self.columns);
+                }
+            }
+            if self.columns > 0 && record.len() != self.columns {
+                let (found, expected) = (record.len(), self.columns);
+                self.pass_over(Problem::new(format!(
+                    "line {number}: {found} fields, expected {expected} as in the header"
+                )))?;
+                continue;
+            }
+            if self.filter.as_ref().is_some_and(|filter| !filter.keeps(&record)) {
+                self.left_out += 1;
+                continue;
+            }
+            if let Some(value) = self.watched.and_then(|column| record.get(column))
+                && !value.is_empty()
+                && self.seen.len() < MOST_SEEN
+                && !self.seen.contains(value)
+            {
+                self.seen.insert(value.to_string());
+            }
+            return Ok(Some(Line { record, number, decimal_comma: self.decimal_comma }));
         }
-        Ok(more.then_some(Line { record, number, decimal_comma: self.decimal_comma }))
+    }
+
+    /// Counts a line that cannot be read.
+    pub fn pass_over(&mut self, problem: Problem) -> Check<()> {
+        if self.strict {
+            return Err(problem);
+        }
+        self.bad += 1;
+        if self.problems.len() < SHOWN {
+            self.problems.push(problem);
+        }
+        Ok(())
+    }
+
+    /// Says what was not read; too much of it is an error.
+    pub fn finish(&mut self, warnings: &mut Vec<String>) -> Check<()> {
+        if self.left_out > 0 {
+            warnings.push(format!("{} line(s) are left out by --where", self.left_out));
+        }
+        if self.latin > 0 {
+            warnings.push(format!("{} line(s) are not UTF-8: read as Latin-1", self.latin));
+        }
+        if self.bad == 0 {
+            return Ok(());
+        }
+        let said: Vec<String> = self.problems.iter().map(Problem::to_string).collect();
+        if self.bad * ONE_OF > self.read {
+            return Err(match self.bad {
+                1 => self.problems[0].clone(),
+                bad => Problem::new(format!(
+                    "{}; {bad} of {} lines cannot be read",
+                    self.problems[0], self.read
+                )),
+            });
+        }
+        warnings.push(format!(
+            "{} of {} lines cannot be read and are left out: {}; --strict refuses them",
+            self.bad,
+            self.read,
+            said.join("; ")
+        ));
+        Ok(())
     }
 }
 
@@ -112,11 +229,20 @@ impl Line {
         if ["", "nan", "na", "n/a"].iter().any(|missing| field.eq_ignore_ascii_case(missing)) {
             return Ok(f64::NAN);
         }
-        let parsed = match self.decimal_comma {
-            true => field.replacen(',', ".", 1).parse::<f64>(),
-            false => field.parse::<f64>(),
+        let parse = |text: &str| match self.decimal_comma {
+            true => text.replacen(',', ".", 1).parse::<f64>(),
+            false => text.parse::<f64>(),
         };
-        match parsed {
+        // Some write the unit behind every value: -99 dBm.
+        let bare = || {
+            let end = field.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '°');
+            let unit = field[end.len()..].to_ascii_lowercase();
+            ["dbm", "db", "mhz", "khz", "ghz", "hz", "m", "°"]
+                .contains(&unit.as_str())
+                .then_some(end)
+        };
+        match parse(field).or_else(|error| bare().map_or(Err(error), |bare| parse(bare.trim_end())))
+        {
             Ok(value) if value.is_finite() => Ok(value),
             _ => Err(self.wrong(column, "expected a finite number or nothing")),
         }

@@ -1,17 +1,19 @@
 //! Tables with a line per sensor and band: a log of received frames, a list of peaks.
 
-use portolan::{BandLabels, Scale};
+use portolan::{BandLabels, Scale, Site};
 
 use super::columns::{BandColumn, FrequencyColumn, LongColumns};
 use super::lines::{Line, Lines};
 use super::positions::{Positions, Settled};
-use super::{Entries, entry, no_readings};
-use crate::error::Check;
+use super::{Entries, doubts, entry, no_readings};
+use crate::error::{Check, shown};
 use crate::options::ReadOptions;
 use crate::survey::{BandKind, Clock, Sighting, Sightings, time_of};
 
 /// Frequencies without a unit are MHz where all of them lie below this.
 const MOST_MHZ: f64 = 1e5;
+/// Frequencies below this may be kHz as well as Hz.
+const MOST_KHZ: f64 = 7.5e6;
 
 /// What to read of every line.
 pub(super) struct Long<'a> {
@@ -33,6 +35,14 @@ struct Lost {
     time: usize,
 }
 
+/// What a line says.
+enum Read {
+    Sighting(Site, Sighting),
+    Nowhere,
+    NoBand,
+    NoLevel,
+}
+
 impl Long<'_> {
     pub fn read(
         &self,
@@ -42,7 +52,7 @@ impl Long<'_> {
         warnings: &mut Vec<String>,
     ) -> Check<(Settled, Entries, BandLabels)> {
         let clock = options.survey.clock.clone().unwrap_or(Clock::UTC);
-        let kind = match self.columns.band {
+        let kind = match &self.columns.band {
             BandColumn::Frequency(_) => BandKind::Frequency,
             BandColumn::Channel(_) => BandKind::Channel,
             BandColumn::Name(_) => BandKind::Name,
@@ -50,56 +60,22 @@ impl Long<'_> {
         let mut sightings = Sightings::new(kind);
         let mut lost = Lost::default();
         while let Some(line) = lines.next()? {
-            let Some(site) = positions.site(&line)? else {
-                lost.place += 1;
-                continue;
-            };
-            let band = match self.columns.band {
-                BandColumn::Frequency(column) => {
-                    if line.number(column.column)?.is_nan() {
-                        lost.name += 1;
-                        continue;
+            match self.sighting(&line, positions, &mut sightings, options) {
+                Ok(Read::Sighting(site, mut sighting)) => {
+                    match self.time.map(|column| time_of(&line, column, &clock)) {
+                        Some(Ok(time_s)) => sighting.time_s = time_s,
+                        Some(Err(_)) => lost.time += 1,
+                        None => {}
                     }
-                    sightings.frequency(hertz(&line, column)?)
+                    sightings.add(site, sighting);
                 }
-                BandColumn::Channel(column) => {
-                    let channel = line.number(column)?;
-                    if channel.is_nan() {
-                        lost.name += 1;
-                        continue;
-                    }
-                    if !(channel >= 0.0 && channel.fract() == 0.0 && channel < 1e6) {
-                        return Err(line.wrong(column, "expected the number of a channel"));
-                    }
-                    sightings.channel(channel as u32)
-                }
-                BandColumn::Name(column) => {
-                    let name = line.record.get(column).unwrap_or_default();
-                    if name.is_empty() {
-                        lost.name += 1;
-                        continue;
-                    }
-                    sightings.name(name, || self.frequency_of(&line))
-                }
-            };
-            if self.wigle && line.number(self.columns.value)? == 0.0 {
-                lost.level += 1;
-                continue;
+                Ok(Read::Nowhere) => lost.place += 1,
+                Ok(Read::NoBand) => lost.name += 1,
+                Ok(Read::NoLevel) => lost.level += 1,
+                Err(problem) => lines.pass_over(problem)?,
             }
-            let (power, silent) =
-                entry(&line, self.columns.value, self.columns.unit, options.not_heard)?;
-            let time_s = match self.time.map(|column| time_of(&line, column, &clock)) {
-                Some(Ok(time_s)) => time_s,
-                Some(Err(_)) => {
-                    lost.time += 1;
-                    f64::NAN
-                }
-                None => f64::NAN,
-            };
-            let device = self.device.and_then(|column| line.record.get(column));
-            let device = device.and_then(|name| sightings.devices.number(name));
-            sightings.add(site, Sighting { band, power, silent, time_s, device });
         }
+        lines.finish(warnings)?;
         for (count, what) in [
             (lost.place, "without a position"),
             (lost.name, "without a band"),
@@ -116,14 +92,75 @@ impl Long<'_> {
         if sightings.is_empty() {
             return Err(no_readings(lost.place));
         }
-        if let BandColumn::Frequency(FrequencyColumn { scale: None, .. }) = self.columns.band
-            && sightings.scale_frequencies(MOST_MHZ, 1e6)
-        {
-            warnings.push("frequencies without a unit are taken as MHz".into());
+        let by_frequency = matches!(self.columns.band, BandColumn::Frequency(_));
+        if self.columns.freq.is_some_and(|column| column.scale.is_none()) {
+            if by_frequency && sightings.scale_frequencies(MOST_MHZ, 1e6) {
+                warnings.push("frequencies without a unit are taken as MHz".into());
+            } else if let Some(hz) = sightings.frequencies_in_khz(MOST_KHZ) {
+                doubts::raise(
+                    format!(
+                        "a frequency of {} has no unit: {} MHz if it is in kHz, {} MHz if in Hz; say it \
+                         by --freq-unit kHz or --freq-unit Hz",
+                        shown(hz),
+                        shown(hz / 1e3),
+                        shown(hz / 1e6)
+                    ),
+                    options,
+                    warnings,
+                )?;
+            }
         }
         let mut settled = positions.settle(sightings.take_sites(), warnings)?;
         let gathered = sightings.gathered(&mut settled.sites, self.scale, options, warnings)?;
         Ok((settled, gathered.0, gathered.1))
+    }
+
+    /// What a line says.
+    fn sighting(
+        &self,
+        line: &Line,
+        positions: &mut Positions,
+        sightings: &mut Sightings,
+        options: &ReadOptions,
+    ) -> Check<Read> {
+        let Some(site) = positions.site(line)? else { return Ok(Read::Nowhere) };
+        let silent = |column: usize| line.number(column).map(|number| number.is_nan());
+        // Of what cannot be read no band is made.
+        let (power, unheard) = entry(line, self.columns.value, self.columns.unit, options)?;
+        let band = match &self.columns.band {
+            BandColumn::Frequency(column) => match silent(column.column)? {
+                true => return Ok(Read::NoBand),
+                false => sightings.frequency(hertz(line, *column)?),
+            },
+            BandColumn::Channel(column) => {
+                let channel = line.number(*column)?;
+                if channel.is_nan() {
+                    return Ok(Read::NoBand);
+                }
+                if !(channel >= 0.0 && channel.fract() == 0.0 && channel < 1e6) {
+                    return Err(line.wrong(*column, "expected the number of a channel"));
+                }
+                sightings.channel(channel as u32)
+            }
+            BandColumn::Name(columns) => {
+                let parts = columns.iter().map(|column| line.record.get(*column));
+                let parts: Vec<&str> = parts.map(Option::unwrap_or_default).collect();
+                if parts.iter().all(|part| part.is_empty()) {
+                    return Ok(Read::NoBand);
+                }
+                sightings.name(&parts.join("/"), || self.frequency_of(line))
+            }
+        };
+        if self.wigle && line.number(self.columns.value)? == 0.0 {
+            return Ok(Read::NoLevel);
+        }
+        let device = self.device.and_then(|column| line.record.get(column));
+        let device = device.and_then(|name| sightings.devices.number(name));
+        let member = self.columns.member.and_then(|column| line.record.get(column));
+        let member = member.map_or(0, |name| sightings.member(name));
+        let time_s = f64::NAN;
+        let sighting = Sighting { band, power, silent: unheard, time_s, device, member };
+        Ok(Read::Sighting(site, sighting))
     }
 
     /// The frequency of a named band, where the line says; not known is no error.

@@ -1,6 +1,8 @@
 //! Tables in text: readings (or a map, cell by cell) in wide or long form.
 
 pub(crate) mod columns;
+mod doubts;
+mod filter;
 pub(crate) mod lines;
 mod long;
 mod names;
@@ -15,6 +17,7 @@ use crate::error::{Check, Problem, quoted, shown};
 use crate::options::{ReadOptions, Silence, Unit};
 use crate::survey::{MOST_ENTRIES, gather};
 use columns::{Position, TableLayout, TableShape, Told, layout};
+pub use filter::RowFilter;
 use lines::{Line, Lines};
 pub(crate) use names::is_position;
 use positions::{Positions, Settled};
@@ -81,6 +84,8 @@ impl Table {
         if options.var.is_some() {
             return Err(Problem::new("a table has no variables: leave out --var"));
         }
+        let decoded = decoded(bytes);
+        let bytes = decoded.as_deref().unwrap_or(bytes);
         let mut lines = Lines::open(bytes)?;
         let wigle = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).starts_with(WIGLE);
         if wigle {
@@ -95,7 +100,13 @@ impl Table {
             (false, unit) => unit,
         };
         let survey = &options.survey;
-        let told = Told { unit, names: survey.columns.as_ref(), band_by: survey.band_by, lenient };
+        let told = Told {
+            unit,
+            names: survey.columns.as_ref(),
+            band_by: survey.band_by.as_ref(),
+            freq_unit_hz: survey.freq_unit_hz,
+            lenient,
+        };
         let layout = layout(&header.fields(), told, warnings)?;
         if !layout.unused.is_empty() && !wigle {
             let names: Vec<String> =
@@ -106,6 +117,12 @@ impl Table {
             Positions::new((layout.position, layout.height), options, as_map, warnings)?;
         let is_map = matches!(layout.position, Position::Both(..));
         lines.columns = header.record.len();
+        lines.strict = options.strict;
+        if let Some(filter) = &survey.filter {
+            lines.filter = Some(filter.on(&header.fields())?);
+        }
+        // Heights tell floors apart.
+        lines.watched = layout.floor.filter(|_| layout.height.is_none());
         let scale = layout.scale()?;
         let floor = options.floor_db.map(|db| 10f64.powf(db / 10.0));
         let (settled, entries, labels) = match &layout.shape {
@@ -127,6 +144,17 @@ impl Table {
                 long.read(&mut lines, &mut positions, options, warnings)?
             }
         };
+        if let Some(column) = lines.watched {
+            doubts::check_floors(&header.record[column], &lines.seen, options, warnings)?;
+        }
+        let unit = match &layout.shape {
+            TableShape::Wide(bands) => bands[0].unit,
+            TableShape::Long(columns) => columns.unit,
+        };
+        doubts::Levels::of(entries.power.iter().copied()).check(unit, options, warnings)?;
+        if !matches!(layout.position, Position::Cell(..)) {
+            doubts::check_places(&settled.sites, options, warnings)?;
+        }
         let Settled { sites, grid, crs } = settled;
         Ok(Self { sites, grid, crs, map: is_map, entries, scale, labels, floor })
     }
@@ -217,8 +245,9 @@ impl Table {
 
 /// Refuses what only a table with a line per band can be asked.
 fn wide_only(options: &ReadOptions) -> Check<()> {
-    let asked = match (&options.survey, options.not_heard) {
+    let asked = match (&options.survey, &options.not_heard) {
         (survey, _) if survey.band_by.is_some() => "--band-by",
+        (survey, _) if survey.combine.is_some() => "--combine",
         (survey, _) if survey.min_places.is_some() => "--min-places",
         (_, Some(Silence::Absent)) => "--not-heard absent",
         _ => return Ok(()),
@@ -262,10 +291,27 @@ fn no_readings(lost: usize) -> Problem {
     })
 }
 
-/// A value and whether it is the caller's code for "not heard".
-fn entry(line: &Line, column: usize, unit: Unit, silence: Option<Silence>) -> Check<(f64, bool)> {
-    match silence {
-        Some(Silence::Code(code)) if line.number(column)? == code => Ok((f64::NAN, true)),
-        _ => Ok((line.power(column, unit)?, false)),
+/// A value and whether it is one of the caller's codes for "not heard"; NaN for "no reading".
+fn entry(line: &Line, column: usize, unit: Unit, options: &ReadOptions) -> Check<(f64, bool)> {
+    if let Some(Silence::Codes(codes)) = &options.not_heard
+        && codes.contains(&line.number(column)?)
+    {
+        return Ok((f64::NAN, true));
     }
+    if !options.missing.is_empty() && options.missing.contains(&line.number(column)?) {
+        return Ok((f64::NAN, false));
+    }
+    Ok((line.power(column, unit)?, false))
+}
+
+/// A table in UTF-16, as its first bytes say, in UTF-8.
+fn decoded(bytes: &[u8]) -> Option<Vec<u8>> {
+    let unit: fn([u8; 2]) -> u16 = match bytes.get(..2)? {
+        [0xff, 0xfe] => u16::from_le_bytes,
+        [0xfe, 0xff] => u16::from_be_bytes,
+        _ => return None,
+    };
+    let units = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+    let text: String = char::decode_utf16(units).map(|c| c.unwrap_or('\u{fffd}')).collect();
+    Some(text.into_bytes())
 }

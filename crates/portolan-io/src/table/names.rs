@@ -31,16 +31,63 @@ pub(crate) enum Role {
     Frequency,
     Value,
     Device,
+    Floor,
+}
+
+/// A name as it is compared: small letters, a unit in brackets behind an underscore.
+pub(super) fn normal(name: &str) -> String {
+    let name = name.trim().trim_matches(['\'', '"']).to_ascii_lowercase();
+    let bare = name.strip_suffix([')', ']']).and_then(|name| name.rsplit_once(['(', '[']));
+    let name = match bare {
+        Some((bare, unit)) if !bare.trim().is_empty() => {
+            let (bare, unit) = (bare.trim_end(), unit.trim());
+            match UNITS.iter().any(|(known, _)| *known == unit)
+                || SCALES.iter().any(|(known, _)| *known == unit)
+            {
+                true => format!("{bare}_{unit}"),
+                false => match unit {
+                    "m" | "metres" | "meters" => format!("{bare}_m"),
+                    "deg" | "degrees" | "\u{b0}" | "utc" | "s" => bare.to_string(),
+                    _ => name,
+                },
+            }
+        }
+        _ => name,
+    };
+    name.replace(' ', "_")
 }
 
 impl Role {
     /// The names by which people call it, the usual first.
-    const NAMES: [(Role, &'static [&'static str]); 14] = [
+    const NAMES: [(Role, &'static [&'static str]); 15] = [
         (Role::X, &["x_m", "x", "easting", "east", "x_meters", "x_metres", "pos_x", "utm_e"]),
         (Role::Y, &["y_m", "y", "northing", "north", "y_meters", "y_metres", "pos_y", "utm_n"]),
         (Role::Z, &["z_m", "height_m", "altitude_m", "z_meters", "z_metres", "pos_z"]),
-        (Role::Lat, &["lat", "latitude", "currentlatitude", "gps_lat", "lat_deg", "latitude_deg"]),
-        (Role::Lon, &["lon", "lng", "long", "longitude", "currentlongitude", "gps_lon", "lon_deg"]),
+        (
+            Role::Lat,
+            &[
+                "lat",
+                "latitude",
+                "currentlatitude",
+                "gps_lat",
+                "gps_latitude",
+                "lat_deg",
+                "latitude_deg",
+            ],
+        ),
+        (
+            Role::Lon,
+            &[
+                "lon",
+                "lng",
+                "long",
+                "longitude",
+                "currentlongitude",
+                "gps_lon",
+                "gps_longitude",
+                "lon_deg",
+            ],
+        ),
         (Role::Row, &["row"]),
         (Role::Col, &["col", "column"]),
         (
@@ -54,13 +101,36 @@ impl Role {
                 "firstseen",
                 "time_utc",
                 "utc",
+                "gps_time",
+                "gpstime",
+                "date",
             ],
         ),
         (
             Role::Transmitter,
-            &["bssid", "mac", "mac_address", "transmitter", "tx", "cell_id", "cellid", "pci", "ap"],
+            &[
+                "bssid",
+                "mac",
+                "mac_address",
+                "netid",
+                "transmitter",
+                "tx",
+                "cell_id",
+                "cellid",
+                "pci",
+                "ap",
+                "sourcemac",
+                "source_mac",
+                "transmac",
+                "gateway",
+                "gateway_id",
+                "gateway_eui",
+                "gtw_id",
+                "hotspot",
+            ],
         ),
         (Role::Network, &["ssid", "essid", "network"]),
+        (Role::Floor, &["floor", "floor_id", "floorid", "storey", "story", "etage"]),
         (Role::Channel, &["channel", "chan", "ch"]),
         (Role::Frequency, &["freq", "frequency", "frequencies"]),
         (
@@ -88,6 +158,38 @@ impl Role {
     pub fn is_band(self) -> bool {
         matches!(self, Role::Transmitter | Role::Network | Role::Channel | Role::Frequency)
     }
+}
+
+/// What identifies a cell beside its own number, in the order in which a band names it. Two networks
+/// give the same number to different cells.
+const CELL_KEYS: [&[&str]; 7] = [
+    &["technology", "networktech", "tech", "rat", "radio", "networkmode", "network_type"],
+    &["operator", "operatorname", "plmn", "mcc"],
+    &["mnc"],
+    &["lac", "tac", "area"],
+    &["node", "nodeid", "enb", "enodeb", "enb_id", "gnb", "gnb_id", "rnc"],
+    &["cell_id", "cellid", "ci", "cid"],
+    &["pci", "psc", "physical_cell_id"],
+];
+
+/// The columns that identify a cell, where `column` is one of them; else that column alone.
+pub(super) fn cell_columns(names: &[String], column: usize) -> Vec<usize> {
+    let is_cell = |name: &str| CELL_KEYS[5..].iter().any(|keys| keys.contains(&name));
+    if !is_cell(&names[column]) {
+        return vec![column];
+    }
+    let first = |keys: &&[&str]| names.iter().position(|name| keys.contains(&name.as_str()));
+    CELL_KEYS.iter().filter_map(first).collect()
+}
+
+/// Whether a name is that of something beside power: quality, or how the receiver moved.
+pub(super) fn is_beside(bare: &str) -> bool {
+    [
+        "rsrq", "sinr", "snr", "rssnr", "rs_sinr", "lsnr", "quality", "qual", "cqi", "ta", "ecno",
+        "ec/no", "ber", "speed", "altitude", "alt", "accuracy", "bearing", "heading", "hdop",
+        "noise",
+    ]
+    .contains(&bare)
 }
 
 /// Whether a name is that of a position.

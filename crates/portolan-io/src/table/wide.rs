@@ -11,6 +11,9 @@ use crate::error::{Check, Problem};
 use crate::options::ReadOptions;
 use crate::survey::{Clock, DeviceNames, time_of};
 
+/// The place of a line; value, "not heard" and spread of each of its bands.
+type WideLine = (Site, Vec<(f64, bool, f64)>);
+
 pub(super) fn read(
     lines: &mut Lines<'_>,
     positions: &mut Positions,
@@ -23,9 +26,25 @@ pub(super) fn read(
     let mut devices = LineDevices::default();
     let clock = options.survey.clock.clone().unwrap_or(Clock::UTC);
     while let Some(line) = lines.next()? {
-        let Some(site) = positions.site(&line)? else {
-            lost += 1;
-            continue;
+        let mut read = || -> Check<Option<WideLine>> {
+            let Some(site) = positions.site(&line)? else { return Ok(None) };
+            let entries = bands.iter().map(|band| {
+                let (value, unheard) = entry(&line, band.column, band.unit, options)?;
+                let own = band.spread.map(|column| line.number(column)).transpose()?;
+                Ok((value, unheard, own.unwrap_or(f64::NAN)))
+            });
+            Ok(Some((site, entries.collect::<Check<_>>()?)))
+        };
+        let (site, entries) = match read() {
+            Ok(Some(read)) => read,
+            Ok(None) => {
+                lost += 1;
+                continue;
+            }
+            Err(problem) => {
+                lines.pass_over(problem)?;
+                continue;
+            }
         };
         sites.push(site);
         if let Some(name) = device.and_then(|column| line.record.get(column)) {
@@ -37,15 +56,15 @@ pub(super) fn read(
                 f64::NAN
             }));
         }
-        for band in bands {
-            let (value, unheard) = entry(&line, band.column, band.unit, options.not_heard)?;
+        for ((value, unheard, own), band) in entries.into_iter().zip(bands) {
             values.push(value);
             silent.push(unheard);
-            if let Some(column) = band.spread {
-                spread.push(line.number(column)?);
+            if band.spread.is_some() {
+                spread.push(own);
             }
         }
     }
+    lines.finish(warnings)?;
     if lost > 0 {
         warnings.push(format!("{lost} line(s) without a position: left out"));
     }

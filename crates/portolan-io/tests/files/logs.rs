@@ -90,7 +90,7 @@ fn columns_by_name_and_columns_told() {
     let wide = wide.replace("4864900\n", "4864900,1\n");
     let mut options = dbm(ReadOptions::default());
     options.survey.columns = Some(ColumnNames::parse("x=LONGITUDE,y=LATITUDE,bands=WAP*").unwrap());
-    options.not_heard = Some(Silence::Code(100.0));
+    options.not_heard = Some(Silence::Codes(vec![100.0]));
     let Loaded { value: found, warnings } = load(&wide, &options).unwrap();
     assert_eq!((found.labels().label(1).as_str(), found.crs()), ("WAP2", None));
     assert!(found.not_heard().unwrap().entries[[0, 1]]);

@@ -1,6 +1,7 @@
 //! Files in and out, through the crate's public face. One program for all of them: linking seven
 //! would take longer than running them.
 
+mod doubts;
 mod logs;
 mod measured;
 mod models;

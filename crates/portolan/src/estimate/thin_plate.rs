@@ -6,7 +6,7 @@ use ndarray::Array2;
 
 use super::bands::{DOMAIN_OPTIONS, Domain, Group};
 use super::interpolated::{self, Cut, Interpolated, Surface, cut_by_neighbours, local_note};
-use super::{Context, Entry, Method, OptionSpec, Options};
+use super::{Capability, Context, Entry, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::gaussian_process::Neighbours;
 use crate::linalg::{columns, product, solve_general};
@@ -71,6 +71,7 @@ pub(super) fn from_options(options: &Options) -> Result<ThinPlate, InputError> {
 /// This method in the register.
 pub(super) const ENTRY: Entry =
     Entry::new("thin_plate", "thin-plate spline through the readings", build)
+        .with_capabilities(&[Capability::Heights])
         .with_options(OPTIONS)
         .with_kinds(&[(KIND, Interpolated::<ThinPlate>::boxed)]);
 

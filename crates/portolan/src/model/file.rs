@@ -11,7 +11,7 @@ use crate::scale::Scale;
 use crate::site::{Point, Region, Site};
 
 /// The version that this library writes; newer ones are refused.
-pub(crate) const VERSION: usize = 1;
+pub(crate) const VERSION: usize = 2;
 /// The array by which a model is known.
 const MARK: &str = "portolan_model";
 

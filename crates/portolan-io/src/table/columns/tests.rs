@@ -41,9 +41,12 @@ fn the_unit_is_never_guessed() {
     assert!(error("row,col,2412MHz", None).contains("column 3 '2412MHz'"));
     assert!(error("row,col,dbm_2412MHz", Some(Unit::Linear)).contains("another unit"));
     assert!(error("x_m,y_m,freq_hz,power", None).contains("--unit dbm"));
-    for name in ["rssi", "level"] {
-        assert!(error(&format!("lat,lon,bssid,{name}"), None).contains("--unit dbm"));
-        assert!(error(&format!("lat,lon,{name}"), None).contains("--unit dbm"));
+    assert!(error("lat,lon,bssid,level", None).contains("--unit dbm"));
+    assert!(error("lat,lon,level", None).contains("--unit dbm"));
+    // These are dBm by their definition.
+    for name in ["rssi", "rsrp", "RSRP (dBm)", "rscp"] {
+        let found = read(&format!("lat,lon,bssid,{name}"), None).unwrap();
+        assert!(matches!(found.shape, TableShape::Long(LongColumns { unit: Unit::Dbm, .. })));
     }
     assert!(read("row,col,2412MHz", Some(Unit::Dbm)).is_ok());
     assert!(read("x_m,y_m,freq_hz,power", Some(Unit::Linear)).is_ok());
@@ -57,7 +60,7 @@ fn headers_that_say_something_else() {
         "row,col",
         "row,x_m,dbm_1GHz",
         "row,col,dbm_1GHz,dbm_1GHz",
-        "row,col,dbm_1GHz,comment",
+        "row,col,comment",
         "row,col,nanHz",
         "row,col,dbm_",
         "row,col,dbm_1GHz,dbm_band2",
@@ -86,6 +89,9 @@ fn names_that_people_use() {
     let header = ["WAP001", "WAP002", "LONGITUDE", "LATITUDE", "FLOOR"];
     let found = layout(&header, told, &mut Vec::new()).unwrap();
     assert_eq!((found.position, found.unused), (Position::Metres(2, 3, None), vec![4]));
+    // What people write down beside a level is no band.
+    let found = read("Latitude (deg),Longitude (deg),rssi,snr,snr_db,comment", None).unwrap();
+    assert_eq!((found.position, found.unused), (Position::Degrees(0, 1), vec![3, 4, 5]));
     let wrong = ColumnNames::parse("x=easting,y=LATITUDE,bands=WAP*").unwrap();
     assert!(layout(&header, Told { names: Some(&wrong), ..told }, &mut Vec::new()).is_err());
 }

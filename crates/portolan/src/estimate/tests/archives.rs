@@ -89,3 +89,25 @@ fn a_model_that_claims_a_grid_beyond_memory_is_refused() {
     let error = refusal(&Archive::new(claims), u64::MAX).expect("nobody has so much memory");
     assert!(error.contains("1073741824 x 1073741824 cells"), "{error}");
 }
+
+#[test]
+fn the_register_says_which_methods_tell_heights_apart() {
+    let (sites, power) = (0..24)
+        .map(|i| {
+            let site = Site::new(f64::from(i * 7 % 24), f64::from(i * 5 % 24));
+            (site.at_height(f64::from(i % 3)), 1e-6 / f64::from(1 + i))
+        })
+        .unzip::<_, _, Vec<Site>, Vec<f64>>();
+    let values = Values::Power(Array2::from_shape_vec((24, 1), power).unwrap());
+    let readings = Readings::new(sites, values, Scale::Absolute).unwrap();
+    for name in names() {
+        let entry = crate::estimate::method(name).unwrap();
+        let fast: Vec<(String, String)> = match name {
+            "unn" | "naive_unn" => vec![("iterations".into(), "2".into())],
+            _ => Vec::new(),
+        };
+        let method = entry.build(fast).unwrap();
+        let model = method.fit(&readings, &Context::default(), &Progress::silent()).unwrap();
+        assert_eq!(model.sees_heights(), entry.has(Capability::Heights), "{name}");
+    }
+}

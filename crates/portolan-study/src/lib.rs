@@ -8,15 +8,15 @@
 //! use portolan_study::{MethodCall, Simulated};
 //!
 //! let study = Simulated {
-//!     calls: vec![MethodCall::parse("nearest")?, MethodCall::parse("idw:power=2")?],
+//!     calls: vec![MethodCall::parse("nearest")?, MethodCall::parse("kriging:trend=constant")?],
 //!     scenario: Scenario { bands: 4, emitters: 2, ..Scenario::new(Grid::new(16, 16, 1.0)?) },
-//!     sensing: Sensing::exact(SensorLayout::Fraction(0.1), 0),
+//!     sensing: Sensing::exact(SensorLayout::Fraction(0.3), 0),
 //!     maps: 2,
 //!     told: None,
 //!     offset: None,
 //! };
 //! let found = study.run(&Progress::silent())?;
-//! assert_eq!((found.len(), found[1].label.as_str()), (2, "idw:power=2"));
+//! assert_eq!((found.len(), found[1].label.as_str()), (2, "kriging:trend=constant"));
 //! assert!(found[1].rmse_db.mean < found[0].rmse_db.mean);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

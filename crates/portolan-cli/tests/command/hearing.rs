@@ -87,7 +87,10 @@ fn predictions_say_the_chance_of_being_heard_and_what_is_reported() {
 #[test]
 fn what_was_heard_everywhere_has_no_chance() {
     let desk = desk(3);
-    desk.ok("fit survey.csv -o model.npz --method kriging --unit dbm --columns bands=WAP*");
+    let fit = "fit survey.csv -o model.npz --method kriging --unit dbm --columns bands=WAP*";
+    // The code of what was not heard is no power.
+    desk.refused(fit, &["are 100", "--not-heard 100"]);
+    desk.ok(&format!("{fit} --missing 100"));
     desk.ok("predict model.npz places.csv -o found.csv");
     assert!(!table(&desk, "found.csv").header.iter().any(|name| name.contains("heard")));
 }

@@ -13,7 +13,7 @@ fn desk() -> Desk {
         survey += &format!("{x},{y},{db:.3},{:.3}\n", db - 8.0 - 0.05 * y);
     }
     desk.write("survey.csv", survey);
-    desk.write("more.csv", "dbm_2412MHz,y_m,x_m\n-20,50,50\n");
+    desk.write("more.csv", "dbm_2412MHz,y_m,x_m\n-66,50,50\n");
     desk.write("places.csv", "x_m,y_m\n50,50\n");
     desk
 }
@@ -33,7 +33,7 @@ fn one_reading_of_one_band_moves_that_band_where_it_was_taken() {
     assert_eq!((&report["added"], &report["sensors"]), (&1.into(), &41.into()), "{report}");
     let after = predicted();
     assert!((after[0] - before[0]).abs() < 1e-9, "{before:?} {after:?}");
-    assert!(after[1] > before[1] + 3.0 && after[1] < -20.0, "{before:?} {after:?}");
+    assert!(after[1] > before[1] + 2.0 && after[1] < -66.0, "{before:?} {after:?}");
     assert!(after[2] < before[2], "{before:?} {after:?}");
     // A map is drawn of it, and it takes another.
     desk.ok("predict m.npz -o map.npz --grid 8x8");

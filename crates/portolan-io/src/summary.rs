@@ -108,6 +108,8 @@ pub struct FileSummary {
 /// ```
 pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<FileSummary> {
     let path = path.as_ref();
+    // What is doubted is shown here, and refused elsewhere.
+    let options = &ReadOptions { accept: true, ..options.clone() };
     let in_file = |problem: Problem| problem.in_file(path);
     let mut source = Source::open(path)?;
     let format = source.format(path, options.format).map_err(in_file)?;

@@ -135,3 +135,23 @@ fn the_unit_of_another_s_file_is_not_put_on_our_own() {
         "plot map.npz -o map.png --truth other.npz --readings readings.npz --var powers --unit dbm",
     );
 }
+
+#[test]
+fn inspect_shows_what_other_commands_refuse() {
+    let desk = Desk::new();
+    let mut log = String::from("x_m,y_m,bssid,rssi,floor\n");
+    for i in 0..80 {
+        let level = if i % 8 == 0 { 100 } else { -50 - i % 31 };
+        log += &format!("{},{},02:00:00:00:00:01,{level},{}\n", i % 9, i / 9, 1 + i % 2);
+    }
+    desk.write("log.csv", log);
+    let said = desk.ok("inspect log.csv");
+    let said = said.stdout + &said.stderr;
+    assert!(said.contains("doubt: ") && said.contains("--missing 100"), "{said}");
+    assert!(said.contains("--where \"floor = 1\""), "{said}");
+    desk.refused("fit log.csv -o m.npz --method nearest", &["log.csv", "floor = 1", "--accept"]);
+    let mut second = desk.command("fit log.csv -o m.npz --method nearest --not-heard 100 --where");
+    let output = second.arg("floor = 2").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(desk.ok("fit log.csv -o a.npz --method nearest --accept").stderr.contains("doubt: "));
+}

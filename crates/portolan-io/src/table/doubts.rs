@@ -1,6 +1,6 @@
 //! What makes an answer meaningless without looking wrong: codes taken for power, several floors in
 //! one map, places that jump, frequencies in another unit. A doubt stops the command in one line
-//! that names the option that settles it; `--accept` goes on regardless, and says so.
+//! that names the option that settles it; `--accept` goes on regardless and notes the doubt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ const LISTED: usize = 6;
 pub(crate) fn raise(text: String, options: &ReadOptions, warnings: &mut Vec<String>) -> Check<()> {
     match options.accept {
         true => {
-            warnings.push(format!("{text} (accepted)"));
+            warnings.push(format!("doubt: {text}"));
             Ok(())
         }
         false => Err(Problem::new(format!("{text}; --accept takes them as they are"))),

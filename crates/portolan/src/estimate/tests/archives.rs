@@ -49,7 +49,7 @@ fn a_model_of_a_newer_program_is_refused() {
         (name.to_string(), stored)
     });
     let error = Model::from_archive(&Archive::new(newer)).unwrap_err().to_string();
-    assert!(error.contains("version 99") && error.contains("up to 1"), "{error}");
+    assert!(error.contains("version 99") && error.contains("up to 2"), "{error}");
     assert!(Model::from_archive(&Archive::default()).is_err());
 }
 

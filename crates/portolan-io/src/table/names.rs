@@ -139,7 +139,18 @@ impl Role {
         ),
         (
             Role::Value,
-            &["power", "rssi", "level", "signal", "rss", "signal_strength", "rsrp", "value", "dbm"],
+            &[
+                "power",
+                "rssi",
+                "level",
+                "signal",
+                "rss",
+                "signal_strength",
+                "rsrp",
+                "rscp",
+                "value",
+                "dbm",
+            ],
         ),
     ];
 

@@ -151,9 +151,12 @@ impl Table {
             TableShape::Wide(bands) => bands[0].unit,
             TableShape::Long(columns) => columns.unit,
         };
-        doubts::Levels::of(entries.power.iter().copied()).check(unit, options, warnings)?;
-        if !matches!(layout.position, Position::Cell(..)) {
-            doubts::check_places(&settled.sites, options, warnings)?;
+        // A map says what was drawn, not what was received.
+        if !is_map && !as_map {
+            doubts::Levels::of(entries.power.iter().copied()).check(unit, options, warnings)?;
+            if !matches!(layout.position, Position::Cell(..)) {
+                doubts::check_places(&settled.sites, options, warnings)?;
+            }
         }
         let Settled { sites, grid, crs } = settled;
         Ok(Self { sites, grid, crs, map: is_map, entries, scale, labels, floor })

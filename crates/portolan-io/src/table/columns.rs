@@ -124,7 +124,11 @@ pub(crate) fn layout(
     if let Some(columns) = header.long(&roles)? {
         let used =
             |c: &usize| roles.0.iter().any(|(role, column)| column == c && *role != Role::Floor);
-        let unused = (0..header.names.len()).filter(|c| !used(c)).collect();
+        let names = match &columns.band {
+            BandColumn::Name(names) => &names[..],
+            _ => &[],
+        };
+        let unused = (0..header.names.len()).filter(|c| !used(c) && !names.contains(c)).collect();
         return Ok(TableLayout {
             position,
             height,

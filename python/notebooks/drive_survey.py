@@ -32,7 +32,7 @@ readings
 
 # %% [markdown]
 # `field` tells transmitters apart by their spectra and gives each its own path loss and shadowing.
-# Kriging knows nothing of transmitters. Held-out boxes of the town ask both the question that
+# Kriging does not model transmitters. Held-out boxes of the town ask both the question that
 # matters here: how good is the map away from the road?
 
 # %%

@@ -56,7 +56,7 @@ readings = portolan.Readings.from_dataframe(survey, x="east", y="north", value="
 readings
 
 # %% [markdown]
-# Which method predicts this floor best? Each one is asked about scans that it has not seen.
+# Which method predicts this floor best? Cross-validation compares them on held-out scans.
 
 # %%
 portolan.validate(readings, ["idw", "thin_plate", "kriging", "field"])

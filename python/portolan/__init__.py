@@ -1,4 +1,4 @@
-"""Radio maps from a handful of sensors: fit once, ask anywhere.
+"""Radio maps from a handful of sensors: fit once, predict anywhere.
 
 >>> import numpy as np, portolan
 >>> places = np.array([[0.0, 0.0], [12.5, 3.0], [4.0, 9.5], [9.0, 8.0]])  # metres

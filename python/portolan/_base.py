@@ -1,4 +1,4 @@
-"""What all estimators share: scikit-learn's manners, with or without scikit-learn."""
+"""The base of all estimators: the scikit-learn API, with or without scikit-learn."""
 
 from __future__ import annotations
 

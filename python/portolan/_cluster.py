@@ -74,16 +74,16 @@ def fit_on_cluster(
     many: list[Readings],
     method: str,
     options: list[tuple[str, str]],
-    told: dict[str, Any],
+    settings: dict[str, Any],
     tell: Tell | None,
 ) -> list[Model]:
     """Fits on the workers of a Dask client, in batches; a batch whose worker dies is done again."""
     threads = max(1, sum(client.nthreads().values()))
     size = max(1, -(-len(many) // (BATCHES * threads)))
     batches = [many[first : first + size] for first in range(0, len(many), size)]
-    known = told.pop("transmitters")
+    known = settings.pop("transmitters")
     cut = [None if known is None else known[first : first + size] for first in range(0, len(many), size)]
-    futures = client.map(_fit_batch, batches, cut, method=method, options=options, told=told, pure=False)
+    futures = client.map(_fit_batch, batches, cut, method=method, options=options, settings=settings, pure=False)
     return [model for batch in gathered(client, futures, method, tell) for model in batch]
 
 
@@ -93,7 +93,7 @@ def _fit_batch(
     *,
     method: str,
     options: list[tuple[str, str]],
-    told: dict[str, Any],
+    settings: dict[str, Any],
 ) -> list[Model]:
     from ._model import Model
 
@@ -103,6 +103,6 @@ def _fit_batch(
         options,
         [readings._native for readings in batch],
         transmitters=known,
-        **{**told, "threads": told["threads"] or 1},
+        **{**settings, "threads": settings["threads"] or 1},
     )
     return [Model(native) for native in natives]

@@ -69,7 +69,7 @@ def explore(
     """Opens the explorer over models, readings and fitted estimators; named ones keep their names.
 
     As the last line of a notebook's cell it shows the page there; ``.open()`` shows it in a browser.
-    Readings that no model is of are fitted by ``method``, by default ``auto``. Without anything a
+    Readings without a model are fitted by ``method``, by default ``auto``. Without anything a
     demonstration opens.
 
     >>> import portolan

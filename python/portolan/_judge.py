@@ -12,6 +12,7 @@ from ._grids import Grid, Region, grid_of
 from ._model import Model, as_texts, table
 from ._progress import Tell, bar
 from ._readings import Readings, as_floats
+from ._obstacles import Walls, obstacles_to
 from ._transmitters import Transmitters, known_to
 
 Method = str | tuple[str, dict[str, Any]]
@@ -42,20 +43,24 @@ def validate(
     emitters: int | None = None,
     seed: int = 0,
     transmitters: Transmitters = None,
+    walls: Walls = None,
+    floor_height: float | None = None,
     tell: Tell | None = None,
 ) -> Any:
-    """How well each method would have predicted one's own sensors, had it not seen them.
+    """Cross-validates methods on a survey's own sensors.
 
     ``split`` is "random" (how well gaps are filled) or "blocks" (how well places far from any
     sensor are predicted). A row for each method, as ``portolan validate --json`` gives them: a data
-    frame where pandas is there. A method that fails has a row that says why. ``transmitters`` are as
-    in :func:`fit`; methods that make no use of them do not look at them.
+    frame where pandas is there. A method that fails has a row that says why. ``transmitters``,
+    ``walls`` and ``floor_height`` are as in :func:`fit`; methods that make no use of them do not look
+    at them.
     """
     dealt = _native.folds(readings.places, folds, split, seed)
     if len(dealt) < 2:
         raise ValueError(f"{len(readings)} sensors cannot be split in parts")
     calls = [_call(method) for method in methods]
     known = known_to(readings, transmitters, [name for _, name, _ in calls])
+    between = obstacles_to(readings, walls, floor_height)
     rows = []
     for label, name, options in calls:
         row: dict[str, Any] = {"method": label}
@@ -69,6 +74,7 @@ def validate(
                     emitters=emitters,
                     seed=seed,
                     transmitters=known,
+                    obstacles=between,
                     tell=hears,
                 )
             row["failed"] = None
@@ -91,7 +97,7 @@ def advise(
     leave_out: Sequence[Region] = (),
     tell: Tell | None = None,
 ) -> Any:
-    """Where new sensors would help most, best first: place and share of the variance removed.
+    """Places for new sensors, best first: place and share of the variance removed.
 
     ``leave_out`` lists regions (x low, y low, x high, y high) where none can stand.
     """
@@ -112,7 +118,7 @@ def study(
     shadow_db: float = 6.0,
     decorrelation_m: float = 90.0,
     psd: str = "gaussian",
-    told: int | str | None = None,
+    assumed: int | str | None = None,
     fraction: float | None = None,
     count: int | None = None,
     snr_db: float | None = None,
@@ -124,14 +130,14 @@ def study(
 ) -> Any:
     """Methods over many simulated maps: mean scores and their standard errors, as ``portolan study``.
 
-    ``told`` is the number of emitters that methods are told: the true one by default, "auto" for
+    ``assumed`` is the number of emitters that methods are given: the true one by default, "auto" for
     none. ``place_m`` is the median distance of emitters from where a method found them,
     ``count_right`` the share of maps whose number of emitters it found, ``share`` how far it comes
     from the better of "thin_plate" and "kriging" to "oracle", where these are compared too.
     """
     if maps < 1:
         raise ValueError(f"maps={maps}: 1 or more")
-    known = None if told == "auto" else emitters if told is None else int(told)
+    known = None if assumed == "auto" else emitters if assumed is None else int(assumed)
     with bar("study", tell) as hears:
         rows = _native.study(
             [_call(method) for method in methods],
@@ -141,7 +147,7 @@ def study(
             shadow_db=shadow_db,
             decorrelation_m=decorrelation_m,
             psd=psd,
-            told=known,
+            assumed=known,
             fraction=fraction,
             count=count,
             snr_db=snr_db,

@@ -1,4 +1,4 @@
-"""Models: what a fit found. They predict anywhere."""
+"""Models: the results of fits. They predict anywhere."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ._cluster import fit_on_cluster, lazy_layers
 from ._grids import Grid, Layers, Region, dataset, grid_of
 from ._progress import Tell, bar
 from ._readings import Floats, Readings, as_floats
+from ._obstacles import Walls, obstacles_to
 from ._transmitters import Transmitters, known_to
 
 
@@ -60,7 +62,9 @@ class Drawable:
         They are those of the field; with ``of_reading`` those of a reading taken there, which is what
         a receiver reports where it hears the band (:meth:`prediction` has the chance of that).
         """
-        found = self.prediction(places)
+        return self._told(self.prediction(places), return_std, of_reading)
+
+    def _told(self, found: Prediction, return_std: bool, of_reading: bool) -> Any:
         level = found.heard if of_reading and found.heard is not None else found.level
         if not return_std:
             return level
@@ -138,6 +142,50 @@ class Model(Drawable):
             raise ValueError(f"places have shape {at.shape}: give (places, 2), x and y in metres, or (places, 3), z too")
         return Prediction(*self._native.predict(at))
 
+    def predict(
+        self,
+        places: ArrayLike,
+        *,
+        return_std: bool = False,
+        of_reading: bool = False,
+        time: Any = None,
+    ) -> Any:
+        """Levels (places, bands) in decibels, and with ``return_std`` their standard deviation.
+
+        ``time`` is a moment, or one for each place: seconds since 1970, or dates and times that know
+        their zone. Without it places are asked about at the moment of the latest reading.
+        """
+        if time is None:
+            return super().predict(places, return_std=return_std, of_reading=of_reading)
+        if np.ndim(time) == 0:
+            return self.at(time).predict(places, return_std=return_std, of_reading=of_reading)
+        at = as_floats(places, "places")
+        moments = [seconds(moment) for moment in time]
+        found = Prediction(*self._native.predict_at_times(at, moments))
+        return self._told(found, return_std, of_reading)
+
+    def at(self, time: Any) -> Model:
+        """The model at a moment: it predicts and draws as any other.
+
+        ``time`` is in seconds since 1970, or a date and time that knows its zone.
+        """
+        return Model(self._native.at_time(seconds(time)))
+
+    @property
+    def time_span(self) -> tuple[float, float] | None:
+        """The first and the last moment of its readings, in seconds since 1970."""
+        return self._native.time_span
+
+    def changes(self, readings: Readings, rate: float = 0.05) -> Any:
+        """What new readings show to have changed, for every band.
+
+        ``rate`` is the share of the bands called changed that may be so by chance. A data frame where
+        pandas is there, else a list of dictionaries.
+        """
+        columns = ["band", "readings", "level_db", "level_z", "shape_p", "kind"]
+        found = self._native.changes(readings._native, rate)
+        return table([dict(zip(columns, row)) for row in found], columns)
+
     @property
     def emitters(self) -> Any:
         """The emitters told apart: a data frame where pandas is there, else a list of dictionaries."""
@@ -151,10 +199,10 @@ class Model(Drawable):
         return self._native.report
 
     def update(self, readings: Readings) -> None:
-        """Adds readings of the same bands; the law stays what the fit found.
+        """Adds readings of the same bands; the law is not refitted.
 
-        Then the model predicts what all readings say under it, whichever came first. Kriging, ``field``
-        with bands that share nothing, and the interpolators take further readings.
+        Then the model predicts what all readings say under it, whichever came first. Kriging,
+        ``field`` with independent bands, and the interpolators take further readings.
         """
         self._native = self._native.updated(readings._native)
 
@@ -225,6 +273,20 @@ def read_model(path: str | os.PathLike[str]) -> Model:
     return Model(_native.read_model(os.fspath(path)))
 
 
+def seconds(moment: Any) -> float:
+    """A moment in seconds since 1970: a number, or a date and time that knows its zone."""
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment.replace("Z", "+00:00"))
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            raise ValueError(f"{moment} has no zone: give one, such as tzinfo=timezone.utc")
+        return moment.timestamp()
+    if isinstance(moment, np.datetime64):
+        # NumPy's times are those of UTC.
+        return float((moment - np.datetime64(0, "s")) / np.timedelta64(1, "s"))
+    return float(moment)
+
+
 def table(rows: list[dict[str, Any]], columns: list[str] | None = None) -> Any:
     """Rows as a data frame where pandas is there."""
     try:
@@ -253,6 +315,8 @@ def fit(
     grid: Grid | None = None,
     seed: int = 0,
     transmitters: Transmitters = None,
+    walls: Walls = None,
+    floor_height: float | None = None,
     tell: Tell | None = None,
     **options: Any,
 ) -> Model:
@@ -262,6 +326,10 @@ def fit(
     (.csv) of ``x_m``, ``y_m`` (or ``lat``, ``lon``) and, where known, ``band``, ``power_dbm`` and
     ``z_m``; the same columns as a data frame, a dictionary or a list of dictionaries; or places
     (n, 2) in metres, for all bands.
+    ``walls`` are those of a plan, for the same methods: a path (.csv, .geojson), GeoJSON, a
+    GeoDataFrame, or a table of ``x1_m``, ``y1_m``, ``x2_m``, ``y2_m`` and, where known, ``material``
+    and ``floor``. With ``floor_height``, metres from floor to floor, floors between a transmitter and
+    a place are counted. ``Model.report["columns"]`` says what each of them takes.
     ``tell`` is called with the share done, now and then; without it a bar is shown where tqdm is
     there and the output is a terminal.
     """
@@ -275,6 +343,7 @@ def fit(
             seed=seed,
             grid=grid,
             transmitters=known,
+            obstacles=obstacles_to(readings, walls, floor_height),
             tell=hears,
         )
     model = Model(native)
@@ -305,13 +374,13 @@ def fit_many(
     known = None
     if transmitters is not None:
         known = [known_to(readings, transmitters, [method]) or [] for readings in many]
-    told: dict[str, Any] = {"emitters": emitters, "seed": seed, "grid": grid, "transmitters": known}
+    settings: dict[str, Any] = {"emitters": emitters, "seed": seed, "grid": grid, "transmitters": known}
     texts = as_texts(options)
     if threads is not None and threads < 1:
         raise ValueError(f"threads={threads}: 1 or more")
-    told["device"] = device
+    settings["device"] = device
     if client is not None:
-        return fit_on_cluster(client, many, method, texts, {**told, "threads": threads}, tell)
+        return fit_on_cluster(client, many, method, texts, {**settings, "threads": threads}, tell)
     with bar(method, tell) as hears:
         natives = _native.fit_many(
             method,
@@ -319,7 +388,7 @@ def fit_many(
             [readings._native for readings in many],
             threads=threads,
             tell=hears,
-            **told,
+            **settings,
         )
     return [Model(native) for native in natives]
 

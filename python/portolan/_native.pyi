@@ -74,6 +74,15 @@ class NativeModel:
     def region(self) -> tuple[float, float, float, float]: ...
     def default_grid(self) -> Grid: ...
     def predict(self, places: Floats) -> tuple[Floats, Maybe, Maybe, Maybe, Maybe]: ...
+    def predict_at_times(
+        self, places: Floats, time_s: list[float]
+    ) -> tuple[Floats, Maybe, Maybe, Maybe, Maybe]: ...
+    def at_time(self, time_s: float) -> NativeModel: ...
+    @property
+    def time_span(self) -> tuple[float, float] | None: ...
+    def changes(
+        self, readings: NativeReadings, rate: float
+    ) -> list[tuple[str, int, float, float, float, str]]: ...
     def map(self, parts: Grid) -> tuple[Floats, Maybe, Maybe, Maybe]: ...
     def updated(self, readings: NativeReadings) -> NativeModel: ...
     def write(self, path: str, force: bool) -> None: ...
@@ -169,6 +178,7 @@ def validate(
     emitters: int | None = ...,
     seed: int = ...,
     transmitters: list[Known] | None = ...,
+    obstacles: NativeObstacles | None = ...,
     tell: Callable[[float], Any] | None = ...,
 ) -> dict[str, Any]: ...
 def study(
@@ -180,7 +190,7 @@ def study(
     shadow_db: float,
     decorrelation_m: float,
     psd: str,
-    told: int | None,
+    assumed: int | None,
     fraction: float | None,
     count: int | None,
     snr_db: float | None,
@@ -204,7 +214,7 @@ def readings(
     values: Floats | None,
     *,
     linear: bool = ...,
-    levels: tuple[Levels, list[float], float, float] | None = ...,
+    levels: tuple[Levels, list[float], float | None, float] | None = ...,
     unit: str = ...,
     offset: float | None = ...,
     names: list[str] | None = ...,
@@ -242,6 +252,7 @@ def read_readings(
     combine: str | None = ...,
     filter: str | None = ...,
     freq_unit: str | None = ...,
+    time_unit: str | None = ...,
 ) -> tuple[NativeReadings, list[str]]: ...
 def to_metres(lat: Floats, lon: Floats, crs: str | None = ...) -> tuple[Floats, str]: ...
 def to_degrees(places: Floats, crs: str) -> Floats: ...
@@ -255,6 +266,7 @@ def fit(
     seed: int = ...,
     grid: Grid | None = ...,
     transmitters: list[Known] | None = ...,
+    obstacles: NativeObstacles | None = ...,
     tell: Callable[[float], Any] | None = ...,
 ) -> NativeModel: ...
 def fit_many(
@@ -275,6 +287,16 @@ def transmitters(
     readings: NativeReadings, *, path: str | None = ..., text: str | None = ...
 ) -> tuple[list[Known], list[str]]: ...
 def methods() -> list[tuple[str, str, bool, bool, list[tuple[str, str, str]]]]: ...
+
+class NativeObstacles:
+    def __init__(
+        self,
+        readings: NativeReadings,
+        *,
+        path: str | None = ...,
+        text: str | None = ...,
+        floor_height: float | None = ...,
+    ) -> None: ...
 
 class NativeExplorer:
     @property

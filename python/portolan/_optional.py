@@ -1,4 +1,4 @@
-"""Packages that are used where they are there."""
+"""Optional packages."""
 
 from __future__ import annotations
 

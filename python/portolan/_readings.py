@@ -89,7 +89,7 @@ class Readings:
         levels: ArrayLike,
         *,
         edges: ArrayLike,
-        sigma: float = 0.0,
+        sigma: float | None = 0.0,
         offset: float,
         unit: str = "relative",
         names: Sequence[str] | None = None,
@@ -98,7 +98,7 @@ class Readings:
         """Readings of a receiver that reports levels 0, 1, .. of a quantiser, 255 = missing.
 
         ``edges`` are the inner edges in ln(x + offset), ``sigma`` the deviation of the noise there
-        before quantising.
+        before quantising: None estimates it from the levels.
         """
         table = np.asarray(levels)
         if not np.issubdtype(table.dtype, np.integer):
@@ -106,7 +106,8 @@ class Readings:
         if table.size and (table.min() < 0 or table.max() > 255):
             raise ValueError("levels: whole numbers from 0 to 255, 255 where nothing was read")
         table = np.ascontiguousarray(table[:, None] if table.ndim == 1 else table, dtype=np.uint8)
-        quantiser = ([float(e) for e in as_floats(edges, "edges")], float(sigma), float(offset))
+        known = None if sigma is None else float(sigma)
+        quantiser = ([float(e) for e in as_floats(edges, "edges")], known, float(offset))
         native = _made(
             places,
             table,
@@ -148,6 +149,7 @@ class Readings:
         band_by: str | Sequence[str] | None = None,
         combine: str | None = None,
         freq_unit: str | None = None,
+        time_unit: str | None = None,
         min_places: int | None = None,
         gather_m: float | None = None,
         track: str | os.PathLike[str] | None = None,
@@ -167,9 +169,9 @@ class Readings:
         ``band_by`` what tells bands apart (bssid, ssid, freq, channel, or names of columns),
         ``combine`` how the transmitters of a network become one band (strongest, sum, mean),
         ``not_heard`` is a code, several, or "absent", ``missing`` codes of no reading; ``strict``
-        refuses a table with a line that cannot be read, ``accept`` reads what looks meaningless all
-        the same, ``gather_m`` makes one place of readings close by,
-        ``track`` and ``utc_offset`` tell where sweeps were made.
+        refuses a table with a line that cannot be read, ``accept`` accepts doubtful input,
+        ``gather_m`` makes one place of readings close by, ``track`` and ``utc_offset`` tell where
+        sweeps were made.
         """
         native, said = _native.read_readings(
             os.fspath(path),
@@ -185,6 +187,7 @@ class Readings:
             combine=combine,
             filter=where,
             freq_unit=freq_unit,
+            time_unit=time_unit,
             strict=strict,
             accept=accept,
             min_places=min_places,
@@ -287,8 +290,8 @@ class Readings:
     def devices(self) -> dict[str, tuple[float, float]]:
         """Offset and standard error in dB of every device whose offset was taken out.
 
-        A file or table with a column ``device`` (or ``phone``) is brought to one level while it is
-        read: readings are what the survey's average reading would have been.
+        Device offsets are removed from a file or table with a column ``device`` (or ``phone``):
+        readings are then those of the survey's average device.
         """
         found = self._native.devices
         if found is None:
@@ -360,7 +363,7 @@ def _made(
     places: ArrayLike,
     table: Any,
     *,
-    quantiser: tuple[list[float], float, float] | None = None,
+    quantiser: tuple[list[float], float | None, float] | None = None,
     linear: bool = False,
     unit: str = "dbm",
     offset: float | None = None,

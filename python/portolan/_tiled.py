@@ -221,7 +221,7 @@ def fit_tiled(
     places = readings.places
     cuts = _cut(places, sensors)
     known = known_to(readings, transmitters, [method])
-    told: dict[str, Any] = {"emitters": emitters, "seed": seed, "grid": None}
+    settings: dict[str, Any] = {"emitters": emitters, "seed": seed, "grid": None}
     texts = as_texts(options)
     many = [readings[cut.sensors] for cut in cuts]
     if client is None:
@@ -233,14 +233,14 @@ def fit_tiled(
                 transmitters=None if known is None else [known] * len(many),
                 threads=threads,
                 tell=hears,
-                **told,
+                **settings,
             )
         models = [Model(native) for native in natives]
     else:
         # One task a tile: a part of a survey travels to one worker and comes back as a model.
-        told |= {"transmitters": None if known is None else [known]}
+        settings |= {"transmitters": None if known is None else [known]}
         futures = client.map(
-            _fit_tile, many, method=method, options=texts, told={**told, "threads": threads or 1}, pure=False
+            _fit_tile, many, method=method, options=texts, settings={**settings, "threads": threads or 1}, pure=False
         )
         models = gathered(client, futures, method, tell)
     for note in {note for model in models for note in model.report["notes"]}:
@@ -251,8 +251,8 @@ def fit_tiled(
     return TiledModel(tiles, around, readings._native.grid)
 
 
-def _fit_tile(part: Readings, *, method: str, options: list[tuple[str, str]], told: dict[str, Any]) -> Model:
-    return Model(_native.fit_many(method, options, [part._native], **told)[0])
+def _fit_tile(part: Readings, *, method: str, options: list[tuple[str, str]], settings: dict[str, Any]) -> Model:
+    return Model(_native.fit_many(method, options, [part._native], **settings)[0])
 
 
 __all__ = ["Tile", "TiledModel", "fit_tiled"]

@@ -31,18 +31,18 @@ def known_to(readings: Readings, given: Transmitters, methods: Sequence[str]) ->
     if isinstance(given, (str, os.PathLike)):
         found, notes = _native.transmitters(readings._native, path=os.fspath(given))
     else:
-        found, notes = _native.transmitters(readings._native, text=_text(given))
+        found, notes = _native.transmitters(readings._native, text=table_text(given, "transmitters"))
     for note in notes:
         warnings.warn(note, stacklevel=3)
     return found
 
 
-def _text(given: Any) -> str:
+def table_text(given: Any, what: str) -> str:
     """A table in memory as the text of its file: numbers come back to the last bit."""
-    columns = _columns(given)
+    columns = _columns(given, what)
     lengths = {len(values) for values in columns.values()}
     if len(lengths) != 1:
-        raise ValueError("transmitters: its columns differ in length")
+        raise ValueError(f"{what}: its columns differ in length")
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(columns)
@@ -50,11 +50,11 @@ def _text(given: Any) -> str:
     return out.getvalue()
 
 
-def _columns(given: Any) -> dict[str, Sequence[Any]]:
+def _columns(given: Any, what: str) -> dict[str, Sequence[Any]]:
     if isinstance(given, Mapping):
         columns = {str(name): np.atleast_1d(np.asarray(values)).tolist() for name, values in given.items()}
         if not columns:
-            raise ValueError("transmitters: no columns: give x_m and y_m, or lat and lon")
+            raise ValueError(f"{what}: no columns: give x_m and y_m, or lat and lon")
         return columns
     if hasattr(given, "columns") and hasattr(given, "to_numpy"):
         return {str(name): list(given[name]) for name in given.columns}
@@ -70,10 +70,10 @@ def _columns(given: Any) -> dict[str, Sequence[Any]]:
         places = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
         kinds = "a path, a data frame, columns or rows by name, or places (n, 2) in metres"
-        raise TypeError(f"transmitters: give {kinds}") from None
+        raise TypeError(f"{what}: give {kinds}") from None
     places = places[None, :] if places.shape == (2,) else places
     if places.ndim != 2 or places.shape[1] != 2 or not len(places):
-        raise ValueError(f"transmitters have shape {places.shape}: give (n, 2), x and y in metres")
+        raise ValueError(f"{what} have shape {places.shape}: give (n, 2), x and y in metres")
     return {"x_m": places[:, 0].tolist(), "y_m": places[:, 1].tolist()}
 
 
@@ -86,4 +86,4 @@ def _field(value: Any) -> str:
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-__all__ = ["Known", "Transmitters", "known_to"]
+__all__ = ["Known", "Transmitters", "known_to", "table_text"]

@@ -93,7 +93,7 @@ class ThinPlate(Estimator):
 
     - smoothing: a number, 0 or more: added on the diagonal, in square metres; default 0
       (through the readings, as SciPy)
-    - neighbours: how many nearest sensors a place looks at; default all up to 2000 sensors,
+    - neighbours: number of nearest sensors used for a place; default all up to 2000 sensors,
       then 96
     - domain: log | linear; default log (ours: power spans decades)
     - offset: the a of ln(x + a), in the readings' unit; default none; above the noise where
@@ -132,7 +132,7 @@ class Kriging(Estimator):
     - trend: constant | linear | quadratic; default constant (ordinary kriging)
     - exact: true | false: reproduce the readings at the sensors, as PyKrige does; default
       false (the nugget is noise and is smoothed away)
-    - neighbours: how many nearest sensors a place looks at; default all up to 2000 sensors,
+    - neighbours: number of nearest sensors used for a place; default all up to 2000 sensors,
       then 128
     - domain: log | linear; default log (ours: power spans decades)
     - offset: the a of ln(x + a), in the readings' unit; default none; above the noise where
@@ -174,7 +174,7 @@ class Btd(Estimator):
     Options, with their defaults:
 
     - rank: 1 to 1000: the rank L of an SLF; default 10 (paper)
-    - thin_plate: true | false: lean on SLFs interpolated from the sensors by thin-plate
+    - thin_plate: true | false: regularise towards SLFs interpolated by thin-plate
       splines; default true (as published)
     - iterations: 1 to 1000000; default 200
     - tolerance: stop once the loss changes relatively less; 0 = never; default 1e-5
@@ -311,6 +311,8 @@ class Unn(Estimator):
       as rates in recipe=paper
     - lr_psd: a number, 0 or more; default 0.002, falling (ours); 0.01 from a random start;
       as rates in recipe=paper
+    - members: 1 to 1000: fits that are averaged; from 2 on they have a spread; default 8
+      (ours); 1 on grids of more than 65536 cells, from a random start and in recipe=paper
     - lambda_psd: a number, 0 or more; default 1e-3 (paper)
     - offset: the a of ln(x + a), in the readings' unit; default from the unit: none for
       measured power, 1e-6 for the paper's maps
@@ -350,6 +352,7 @@ class Unn(Estimator):
         rates: Option = None,
         lr_network: Option = None,
         lr_psd: Option = None,
+        members: Option = None,
         lambda_psd: Option = None,
         offset: Option = None,
         iterations: Option = None,
@@ -380,6 +383,7 @@ class Unn(Estimator):
         self.rates = rates
         self.lr_network = lr_network
         self.lr_psd = lr_psd
+        self.members = members
         self.lambda_psd = lambda_psd
         self.offset = offset
         self.iterations = iterations
@@ -466,10 +470,10 @@ class Field(Estimator):
     - decorrelation: metres; default fitted
     - shadow_db: dB; default fitted
     - exponent: expected path-loss exponent; default 2.3 (ours)
-    - exponent_sd: how far exponents stray from the expected one; default 0.35 (ours)
+    - exponent_sd: standard deviation of the exponents; default 0.35 (ours)
     - positions: average | best: over where an emitter may stand, or the likeliest place
       only; default average (ours)
-    - neighbours: how many nearest sensors a place looks at; default all up to 4000 sensors,
+    - neighbours: number of nearest sensors used for a place; default all up to 4000 sensors,
       then 128
     - offset: the a of ln(x + a), in the readings' unit; default from the unit: none for
       measured power, 1e-6 for the paper's maps

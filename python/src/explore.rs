@@ -40,8 +40,8 @@ impl NativeExplorer {
     }
 }
 
-/// Opens a page over named models and readings; without any over a demonstration. Readings that
-/// no model is of are fitted by `method`.
+/// Opens a page over named models and readings; without any over a demonstration. Readings without
+/// a model are fitted by `method`.
 #[pyfunction]
 #[pyo3(signature = (items, *, port = 0, method = None))]
 pub fn explore(

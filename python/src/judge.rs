@@ -2,13 +2,14 @@
 
 use numpy::PyReadonlyArray2;
 use portolan::advise::{Process, advise as advise_on};
-use portolan::estimate::{Fold, Residuals, Split, folds as dealt};
+use portolan::estimate::{Capability, Fold, Residuals, Split, folds as dealt};
 use portolan::{Region, Site};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::model::{GridParts, NativeModel, Request, grid};
+use crate::obstacles::NativeObstacles;
 use crate::readings::NativeReadings;
 use crate::transmitters::{Known, known};
 use crate::watched::watched;
@@ -37,7 +38,7 @@ pub fn folds(
 /// How well a method predicts the sensors of every fold from the others.
 #[pyfunction]
 #[pyo3(signature = (method, options, readings, folds, *, emitters = None, seed = 0,
-    transmitters = None, tell = None))]
+    transmitters = None, obstacles = None, tell = None))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that a fit may be told")]
 pub fn validate<'py>(
     py: Python<'py>,
@@ -48,9 +49,13 @@ pub fn validate<'py>(
     emitters: Option<usize>,
     seed: u64,
     transmitters: Option<Vec<Known>>,
+    obstacles: Option<&Bound<'_, NativeObstacles>>,
     tell: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    // Methods that make no use of obstacles do not look at them.
+    let uses = portolan::estimate::method(&method).is_ok_and(|m| m.has(Capability::Obstacles));
     let request = Request::new(method, options, emitters, seed, None)?;
+    let request = request.among(obstacles.filter(|_| uses))?;
     let readings = &readings.get().inner;
     let known = known(transmitters.unwrap_or_default());
     let judged = watched(py, tell, |progress| {
@@ -63,7 +68,7 @@ pub fn validate<'py>(
             let model = request.fit(&fold.rest, &fold.transmitters, &part)?;
             seconds[0] += start.elapsed().as_secs_f64();
             let start = std::time::Instant::now();
-            let found = model.predict(&fold.sites, &part.quiet())?;
+            let found = fold.predict(&model, &part.quiet())?;
             seconds[1] += start.elapsed().as_secs_f64();
             residuals.add(readings, &fold, &found);
         }

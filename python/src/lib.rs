@@ -8,6 +8,7 @@ mod explore;
 mod judge;
 mod maps;
 mod model;
+mod obstacles;
 mod pool;
 mod readings;
 mod space;
@@ -41,6 +42,8 @@ mod _native {
     use super::methods;
     #[pymodule_export]
     use super::model::{NativeModel, fit, fit_many, read_model};
+    #[pymodule_export]
+    use super::obstacles::NativeObstacles;
     #[pymodule_export]
     use super::readings::{NativeReadings, read_readings, readings};
     #[pymodule_export]

@@ -7,8 +7,11 @@ use ndarray::{Array2, Array3, ArrayD, ArrayView2, s};
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayDyn, PyArrayMethods, PyReadonlyArray2,
 };
+use portolan::between::Between;
 use portolan::engine::Engine;
-use portolan::estimate::{Capability, Job, Method, Transmitter, check_used, method};
+use portolan::estimate::{
+    Capability, Change, ChangeKind, Job, Method, Transmitter, check_used, method,
+};
 use portolan::model::{Archive, Stored};
 use portolan::{
     Context, Emitters, EstimateError, Grid, InputError, Model, Progress, Readings, Site,
@@ -18,6 +21,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::obstacles::NativeObstacles;
 use crate::readings::NativeReadings;
 use crate::transmitters::{Known, check_taken, known};
 use crate::watched::watched;
@@ -49,6 +53,7 @@ pub struct Request {
     emitters: Emitters,
     seed: u64,
     grid: Option<Grid>,
+    obstacles: Vec<Arc<dyn Between>>,
 }
 
 impl Request {
@@ -60,7 +65,16 @@ impl Request {
         parts: Option<GridParts>,
     ) -> PyResult<Self> {
         let emitters = emitters.map_or(Emitters::Auto, Emitters::Count);
-        Ok(Self { method, options, emitters, seed, grid: parts.map(grid).transpose()? })
+        let grid = parts.map(grid).transpose()?;
+        Ok(Self { method, options, emitters, seed, grid, obstacles: Vec::new() })
+    }
+
+    /// The same with walls and floors, where the method makes use of them.
+    pub fn among(self, obstacles: Option<&Bound<'_, NativeObstacles>>) -> PyResult<Self> {
+        let Some(obstacles) = obstacles else { return Ok(self) };
+        let name = self.method.as_str();
+        check_used(Capability::Obstacles, [name]).map_err(errors::input)?;
+        Ok(Self { obstacles: obstacles.get().inner.clone(), ..self })
     }
 
     /// Fits; methods that make no use of known transmitters do not look at them.
@@ -74,9 +88,10 @@ impl Request {
         Ok(method.fit(readings, &self.context(known), progress)?.named(&self.method))
     }
 
-    fn context<'a>(&self, transmitters: &'a [Transmitter]) -> Context<'a> {
-        let (emitters, seed, grid) = (self.emitters, self.seed, self.grid);
-        Context { emitters, seed, grid, transmitters, ..Context::default() }
+    fn context<'a>(&'a self, transmitters: &'a [Transmitter]) -> Context<'a> {
+        let Self { emitters, seed, grid, .. } = *self;
+        let obstacles = &self.obstacles[..];
+        Context { emitters, seed, grid, transmitters, obstacles, ..Context::default() }
     }
 
     /// The method, on another engine where one is given.
@@ -91,7 +106,7 @@ impl Request {
 /// Fits a method of the register.
 #[pyfunction]
 #[pyo3(signature = (method, options, readings, *, emitters = None, seed = 0, grid = None,
-    transmitters = None, tell = None))]
+    transmitters = None, obstacles = None, tell = None))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that a fit may be told")]
 pub fn fit(
     py: Python<'_>,
@@ -102,10 +117,11 @@ pub fn fit(
     seed: u64,
     grid: Option<GridParts>,
     transmitters: Option<Vec<Known>>,
+    obstacles: Option<&Bound<'_, NativeObstacles>>,
     tell: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<NativeModel> {
     check_taken(&method, transmitters.is_some())?;
-    let request = Request::new(method, options, emitters, seed, grid)?;
+    let request = Request::new(method, options, emitters, seed, grid)?.among(obstacles)?;
     let readings = &readings.get().inner;
     let known = known(transmitters.unwrap_or_default());
     let model = watched(py, tell, |progress| request.fit(readings, &known, progress))?;
@@ -245,6 +261,60 @@ impl NativeModel {
         Ok((power, array(field), array(reading), array(chance), array(heard)))
     }
 
+    /// The same at places with moments of their own, in seconds since 1970; NaN asks for the latest.
+    fn predict_at_times<'py>(
+        &self,
+        py: Python<'py>,
+        places: PyReadonlyArray2<'py, f64>,
+        time_s: Vec<f64>,
+    ) -> PyResult<Predicted<Bound<'py, PyArray2<f64>>>> {
+        let sites =
+            arrays::sites(places.as_array(), self.inner.height_m()).map_err(errors::input)?;
+        let bands: Vec<usize> = (0..self.inner.bands()).collect();
+        let found = watched(py, None, |progress| {
+            self.inner.predict_at_times(&sites, &time_s, &bands, progress)
+        })?;
+        let found = found.map_err(errors::estimate)?;
+        let array = |values: Option<Array2<f64>>| values.map(|v| v.into_pyarray(py));
+        Ok((
+            arrays::decibels(found.power).into_pyarray(py),
+            array(found.spread_db),
+            array(found.reading_spread_db),
+            array(found.chance_heard),
+            array(found.heard.map(arrays::decibels)),
+        ))
+    }
+
+    /// The model at a moment in seconds since 1970.
+    fn at_time(&self, time_s: f64) -> PyResult<Self> {
+        Ok(Self { inner: self.inner.at_time(time_s).map_err(errors::estimate)? })
+    }
+
+    /// The first and the last moment of its readings.
+    #[getter]
+    fn time_span(&self) -> Option<(f64, f64)> {
+        self.inner.time_span()
+    }
+
+    /// Band, number of readings, level in dB, its score, chance of the shape and kind of every band.
+    #[expect(clippy::type_complexity, reason = "a tuple for Python")]
+    fn changes(
+        &self,
+        py: Python<'_>,
+        readings: &NativeReadings,
+        rate: f64,
+    ) -> PyResult<Vec<(String, usize, f64, f64, f64, &'static str)>> {
+        let found =
+            watched(py, None, |progress| self.inner.changes(&readings.inner, rate, progress))?;
+        let label = |change: &Change| match change.kind {
+            ChangeKind::New => readings.inner.labels().label(change.band),
+            _ => self.inner.labels().label(change.band),
+        };
+        let row =
+            |c: Change| (label(&c), c.readings, c.level_db, c.level_z, c.shape_p, c.kind.name());
+        Ok(found.map_err(errors::estimate)?.into_iter().map(row).collect())
+    }
+
     /// Decibels, spread, chance of being heard and decibels of what is heard on a grid, each (rows,
     /// columns, bands).
     #[expect(clippy::type_complexity, reason = "a tuple for Python")]
@@ -346,6 +416,17 @@ impl NativeModel {
         let fitted = PyDict::new(py);
         report.fitted.iter().try_for_each(|(name, value)| fitted.set_item(name, value))?;
         out.set_item("fitted", fitted)?;
+        let columns = PyList::empty(py);
+        for column in &report.columns {
+            let own = PyDict::new(py);
+            own.set_item("name", &column.name)?;
+            own.set_item("coefficient", column.loss_db)?;
+            own.set_item("error", column.loss_se_db)?;
+            own.set_item("rmse_db", column.rmse_db)?;
+            own.set_item("rmse_without_db", column.rmse_without_db)?;
+            columns.append(own)?;
+        }
+        out.set_item("columns", columns)?;
         out.set_item("notes", &report.notes)?;
         Ok(out)
     }

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use portolan::estimate::with_likeliest_sigma;
 use portolan::quantiser::Quantiser;
 use portolan::{BandLabels, Devices, Readings, Values};
 use portolan_io::{
-    Clock, ColumnNames, Format, ReadOptions, RowFilter, SurveyOptions, WriteOptions, words,
+    Clock, ColumnNames, Format, ReadOptions, RowFilter, SurveyOptions, WriteOptions, parse,
     write_readings,
 };
 use pyo3::exceptions::PyValueError;
@@ -31,12 +32,13 @@ pub struct NativeReadings {
     freq_hz = None, not_heard = None, floor_db = None, repeats = None, noise_db = None,
     time_s = None, further = false))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that readings may know")]
+#[expect(clippy::type_complexity, reason = "a tuple for Python")]
 pub fn readings(
     py: Python<'_>,
     places: PyReadonlyArray2<'_, f64>,
     values: Option<PyReadonlyArray2<'_, f64>>,
     linear: bool,
-    levels: Option<(PyReadonlyArray2<'_, u8>, Vec<f64>, f64, f64)>,
+    levels: Option<(PyReadonlyArray2<'_, u8>, Vec<f64>, Option<f64>, f64)>,
     unit: &str,
     offset: Option<f64>,
     names: Option<Vec<String>>,
@@ -50,6 +52,7 @@ pub fn readings(
 ) -> PyResult<NativeReadings> {
     let sites = arrays::sites(places.as_array(), 0.0).map_err(errors::input)?;
     let scale = arrays::scale(unit, offset)?;
+    let mut unsure = false;
     let values = match (values, levels) {
         (Some(power), None) if linear => Values::Power(power.as_array().to_owned()),
         (Some(db), None) => {
@@ -61,7 +64,9 @@ pub fn readings(
             Values::Power(py.detach(|| arrays::power(db)))
         }
         (None, Some((levels, edges, sigma, offset))) => {
-            let quantiser = Quantiser::new(edges, sigma, offset).map_err(errors::input)?;
+            unsure = sigma.is_none();
+            let quantiser =
+                Quantiser::new(edges, sigma.unwrap_or(0.0), offset).map_err(errors::input)?;
             Values::Levels { levels: levels.as_array().to_owned(), quantiser }
         }
         _ => return Err(PyValueError::new_err("give values or levels")),
@@ -69,6 +74,9 @@ pub fn readings(
     let bands = values.dim().1;
     let made = if further { Readings::further } else { Readings::new };
     let mut inner = made(sites, values, scale).map_err(errors::input)?;
+    if unsure {
+        inner = py.detach(|| with_likeliest_sigma(inner)).map_err(errors::estimate)?;
+    }
     if names.is_some() || freq_hz.is_some() {
         let labels = BandLabels::new(freq_hz, names, bands).map_err(errors::input)?;
         inner = inner.with_labels(labels).map_err(errors::input)?;
@@ -99,7 +107,8 @@ pub fn readings(
     format = None, columns = None, band_by = None, min_places = None, gather_m = None, track = None,
     utc_offset = None, track_gap_s = None, band_width_hz = None, band_edges_hz = None,
     measured = None, further = false, missing = None, strict = false, accept = false, combine = None,
-    filter = None, freq_unit = None))]
+    filter = None, freq_unit = None,
+    time_unit = None))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that a file may not say")]
 pub fn read_readings(
     py: Python<'_>,
@@ -127,6 +136,7 @@ pub fn read_readings(
     combine: Option<&str>,
     filter: Option<&str>,
     freq_unit: Option<&str>,
+    time_unit: Option<&str>,
 ) -> PyResult<(NativeReadings, Vec<String>)> {
     let told = |what: &str, text: &str, known: &str| {
         PyValueError::new_err(format!("{what}={text:?}: expected {known}"))
@@ -134,7 +144,7 @@ pub fn read_readings(
     let not_heard = match not_heard {
         None => None,
         Some(codes) => Some(
-            words::silence(codes).map_err(|_| told("not_heard", codes, "numbers or 'absent'"))?,
+            parse::silence(codes).map_err(|_| told("not_heard", codes, "numbers or 'absent'"))?,
         ),
     };
     let format = match format {
@@ -146,10 +156,11 @@ pub fn read_readings(
     let said =
         |what: &'static str| move |text: String| PyValueError::new_err(format!("{what}: {text}"));
     let survey = SurveyOptions {
-        band_by: band_by.map(words::band_by).transpose().map_err(said("band_by"))?,
-        combine: combine.map(words::combine).transpose().map_err(said("combine"))?,
+        band_by: band_by.map(parse::band_by).transpose().map_err(said("band_by"))?,
+        combine: combine.map(parse::combine).transpose().map_err(said("combine"))?,
         filter: filter.map(RowFilter::parse).transpose().map_err(said("where"))?,
-        freq_unit_hz: freq_unit.map(words::freq_unit).transpose().map_err(said("freq_unit"))?,
+        freq_unit_hz: freq_unit.map(parse::freq_unit).transpose().map_err(said("freq_unit"))?,
+        time_unit_s: time_unit.map(parse::time_unit).transpose().map_err(said("time_unit"))?,
         columns: columns.map(ColumnNames::parse).transpose().map_err(said("columns"))?,
         min_places,
         gather_m,

@@ -15,9 +15,9 @@ use crate::watched::watched;
 /// Label, name and options of a method.
 type Call = (String, String, Vec<(String, String)>);
 
-/// A row for each method; `told` is the number of emitters that methods are told, none where absent.
+/// A row for each method; `assumed` is the number of emitters that methods are given, none where absent.
 #[pyfunction]
-#[pyo3(signature = (calls, parts, *, bands, emitters, shadow_db, decorrelation_m, psd, told, fraction,
+#[pyo3(signature = (calls, parts, *, bands, emitters, shadow_db, decorrelation_m, psd, assumed, fraction,
     count, snr_db, gaps, cover, bits, sigma, maps, seed, tell = None))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that a study says")]
 pub fn study<'py>(
@@ -29,7 +29,7 @@ pub fn study<'py>(
     shadow_db: f64,
     decorrelation_m: f64,
     psd: &str,
-    told: Option<usize>,
+    assumed: Option<usize>,
     fraction: Option<f64>,
     count: Option<usize>,
     snr_db: Option<f64>,
@@ -53,7 +53,7 @@ pub fn study<'py>(
         scenario: scenario(parts, bands, emitters, shadow_db, decorrelation_m, psd, seed)?,
         sensing: Sensing { layout, snr_db, gaps, cover, quantising, seed },
         maps,
-        told: Some(told.map_or(Emitters::Auto, Emitters::Count)),
+        assumed: Some(assumed.map_or(Emitters::Auto, Emitters::Count)),
         offset: None,
     };
     let judged = watched(py, tell, |progress| study.run(progress))?.map_err(errors::estimate)?;

@@ -61,7 +61,5 @@ pub fn watched<T: Send>(
         }
     })?;
     let found = result.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.ok_or_else(|| {
-        PyRuntimeError::new_err("the work ended without a result: a mistake of ours")
-    })
+    found.ok_or_else(|| PyRuntimeError::new_err("the job failed: internal error"))
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use portolan::{Grid, Model, Progress};
-use portolan_io::drawn::{MapRequest, ModelParts, PartFailure, draw_map};
+use portolan_io::export::{MapRequest, ModelParts, PartFailure, draw_map};
 use portolan_io::gis::{MapAbout, MapParts, Mask, Part, write_raster};
 use portolan_io::{Element, MapLayout, MapWriter, WriteOptions, read_model};
 

@@ -23,12 +23,15 @@ pub use figures::{CompareArgs, ScoreArgs, SplitName, StudyArgs, ValidateArgs};
 #[cfg(feature = "cuda")]
 pub use files::GpuCheckArgs;
 pub use files::{CompletionsArgs, ConvertArgs, InspectArgs, KindName, MethodsArgs};
-pub use models::{AdviseArgs, CoverageArgs, EstimateArgs, FitArgs, PredictArgs, UpdateArgs};
+pub use models::{
+    AdviseArgs, ChangesArgs, CoverageArgs, EstimateArgs, FitArgs, LocateArgs, PredictArgs,
+    UpdateArgs,
+};
 pub use plot::{AxesName, ColoursName, LookArgs, PlotArgs};
 pub use scenes::{DemoArgs, Psd, SenseArgs, SimulateArgs};
-pub use shared::{DeviceName, FitChoice, RunArgs};
+pub use shared::{DeviceName, FitChoice, MomentArgs, ObstacleArgs, RunArgs};
 
-/// Draws the radio spectrum over space and frequency from a handful of sensors.
+/// Draws maps of radio power over space and frequency from readings of a few sensors.
 #[derive(Parser)]
 #[command(name = "portolan", version, arg_required_else_help = true)]
 pub struct Cli {
@@ -38,7 +41,7 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// The tour: simulate, sense, estimate with several methods, score, draw
+    /// Demonstration: simulate, sense, estimate with several methods, score, draw
     Demo(DemoArgs),
     /// Make a map with a known truth: path loss, shadowing, smooth spectra
     Simulate(SimulateArgs),
@@ -46,17 +49,21 @@ pub enum Command {
     Sense(SenseArgs),
     /// Estimate the whole map from readings: fit and predict in one
     Estimate(EstimateArgs),
-    /// Fit a method to readings and keep what it found
+    /// Fit a method to readings and save the model
     Fit(FitArgs),
-    /// Ask a fitted model for power and spread at places, or for a map
+    /// Predict power and its standard deviation at places, or draw a map, from a fitted model
     Predict(PredictArgs),
-    /// Add readings to a fitted model; its law stays as it is
+    /// Add readings to a fitted model without refitting its law
     Update(UpdateArgs),
-    /// Say how much of the area lies above a level, and how surely
+    /// Say what new readings show to have changed: a band's level, its shape, gone or new
+    Changes(ChangesArgs),
+    /// Find transmitters: their places, with regions of 50 and 90 %
+    Locate(LocateArgs),
+    /// Compute the area above a level, with 50, 90 and 99 % certainty
     Coverage(CoverageArgs),
-    /// Look at readings, models and maps in a browser, and ask them questions
+    /// Explore readings, models and maps in a browser
     Explore(ExploreArgs),
-    /// Say how well methods would have predicted your own sensors
+    /// Cross-validate methods on your own sensors
     Validate(ValidateArgs),
     /// Compare methods over many simulated maps, or over splits of a survey
     Study(StudyArgs),
@@ -64,21 +71,21 @@ pub enum Command {
     Score(ScoreArgs),
     /// Run several methods on the same readings and score them
     Compare(CompareArgs),
-    /// Say where new sensors would help most
+    /// List the places where new sensors reduce the variance most
     Advise(AdviseArgs),
     /// Draw a map as PNG, SVG or PDF, or preview it in the terminal
     Plot(PlotArgs),
-    /// Say what is in a file
+    /// Show what a file contains
     Inspect(InspectArgs),
     /// Convert between npz, csv and mat
     Convert(ConvertArgs),
-    /// Run the paper's experiments again; a stopped run goes on where it was
+    /// Run the paper's experiments; an interrupted run resumes
     #[cfg(feature = "paper")]
     Reproduce(ReproduceArgs),
     /// List the methods with their options and defaults
     Methods(MethodsArgs),
     #[cfg(feature = "paper")]
-    /// Work out the paper's covering number and recovery bounds
+    /// Compute the paper's covering number and recovery bounds
     Bound(BoundArgs),
     /// Compare every kernel of the CUDA engine with the processor
     #[cfg(feature = "cuda")]

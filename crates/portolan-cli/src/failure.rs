@@ -3,7 +3,7 @@
 use portolan::score::ScoreError;
 use portolan::{EstimateError, InputError};
 use portolan_io::IoError;
-use portolan_io::drawn::PartFailure;
+use portolan_io::export::PartFailure;
 use portolan_io::picture::PictureError;
 #[cfg(feature = "paper")]
 use portolan_paper::ReproduceError;

@@ -27,7 +27,7 @@ pub fn say(message: &str) {
     let _ = writeln!(std::io::stderr(), "{message}");
 }
 
-/// Says what the user should know about an input or a result.
+/// Prints the warnings about an input or a result.
 pub fn warn(messages: &[String]) {
     for message in messages {
         say(&format!("portolan: note: {message}"));

@@ -14,7 +14,7 @@ use crate::output::say;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// How long a job has to notice that it was interrupted before the process ends under it.
+/// Ctrl-C grace period: a job that has not stopped by then is ended with the process.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// From here on Ctrl-C (and a polite kill) sets a flag that every job looks at. Where none does,

@@ -137,7 +137,7 @@ def fidelity(server: Server) -> None:
             j, i = row // 2, col // 2
             four = coarse[j * m + i] + coarse[j * m + i + 1] + coarse[(j + 1) * m + i] + coarse[(j + 1) * m + i + 1]
             errors.append(abs(four / 4 - fine[row * n + col]) / 100)
-    told("picture less model in the middle of four places", errors, "dB", 3)
+    told("picture minus model in the middle of four places", errors, "dB", 3)
 
 
 class Told(NamedTuple):
@@ -231,7 +231,7 @@ def load(folder: Path, seconds: float) -> None:
                     full = memoryview(answer.read()).cast("h")
                 errors += [abs(a - b) / 100 for a, b in zip(memoryview(draft.body).cast("h"), full) if b != -32768]
             if errors:
-                told(f"  drafts of the {name} less the model", errors, "dB", 2)
+                told(f"  drafts of the {name} minus the model", errors, "dB", 2)
         start = time.perf_counter()
         places = [(z, x, y) for z in range(-2, 1) for x in range(2 ** (z + 2)) for y in range(2 ** (z + 2))]
         for z, x, y in places:

@@ -1,4 +1,4 @@
-// The page: what is shown, and how the parts hang together.
+// The page: what is shown, and the structure of the parts.
 
 import * as api from "./api.js";
 import { number, strip, timeline } from "./chart.js";

@@ -1,4 +1,4 @@
-// The panel "Here": what the map says about the place that was asked, and what the map is.
+// The panel "Here": what the map says about the selected place, and what the map is.
 
 import * as api from "./api.js";
 import { number, spectrum } from "./chart.js";
@@ -106,7 +106,7 @@ export class Here {
     parts.push(chart);
     const near = maps[0].near ?? [];
     if (near.length) {
-      parts.push(make("h2", {}, "Readings near it"));
+      parts.push(make("h2", {}, "Nearest readings"));
       const less = (read, map) => (read === null || read === undefined || map === null || map === undefined ? null : read - map);
       parts.push(table(["Sensor", "#away, m", `#read, ${item.unit}`, ...(maps[0].level ? ["#read − map there"] : [])], near.map((n) => {
         const cells = [String(n.sensor), metres(n.distance_m, span), number(n.level[band])];

@@ -1,4 +1,4 @@
-// Marks above the map: sensors, emitters, advice, errors, the place that was asked.
+// Marks above the map: sensors, emitters, advice, errors, the selected place.
 
 import { css } from "./colour.js";
 

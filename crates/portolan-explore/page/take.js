@@ -19,8 +19,8 @@ const WHAT = {
   model: ["The model", [["npz", "Model (.npz)"]], (item) => item.kind === "model"],
   emitters: ["The emitters", [["geojson", "Ellipses (.geojson)"]], (item) => item.kind === "model" && item.emitters.length > 0],
   coverage: ["The area above a level", [["json", "Numbers (.json)"], ...PICTURES], (item) => item.kind !== "readings"],
-  places: ["Answers for a table of places", [["csv", "Table (.csv)"]], (item) => item.kind === "model"],
-  place: ["The place that was asked", [["csv", "Table (.csv)"]], (item, app) => item.kind === "model" && app.at],
+  places: ["Predictions for a table of places", [["csv", "Table (.csv)"]], (item) => item.kind === "model"],
+  place: ["The selected place", [["csv", "Table (.csv)"]], (item, app) => item.kind === "model" && app.at],
   readings: ["The readings", READINGS, (item) => item.readings !== null],
 };
 

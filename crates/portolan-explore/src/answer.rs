@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use portolan::{EstimateError, InputError};
 use portolan_io::IoError;
-use portolan_io::drawn::PartFailure;
+use portolan_io::export::PartFailure;
 use portolan_io::picture::PictureError;
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ impl Refusal {
         Self { message, ..self }
     }
 
-    /// A mistake of ours, or of the machine.
+    /// An internal error.
     pub fn broken(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }

@@ -15,7 +15,7 @@ use portolan::{EstimateError, Progress, Region, Site};
 use tokio::sync::Notify;
 
 use crate::answer::Refusal;
-use crate::lattice::{Block, Found, Gathered, Levels, SIZE, Spot};
+use crate::lattice::{Block, BlockAddress, Found, Gathered, Levels, SIZE};
 use crate::surface::{Surface, decibels};
 use crate::tile::{Layer, Tile, UNKNOWN, packed, unpacked};
 
@@ -34,7 +34,7 @@ const FORGOTTEN: Duration = Duration::from_secs(10);
 struct Key {
     item: u32,
     part: usize,
-    spot: Spot,
+    address: BlockAddress,
     /// With the spread, which may cost most.
     spread: bool,
 }
@@ -177,26 +177,26 @@ impl Blocks {
         for part in view.parts() {
             let mut found = Found::new();
             let spread = view.spread();
-            let key = |spot: Spot| Key { item: view.item, part, spot, spread };
-            let want = |state: &mut State, spot: Spot, needed: bool| {
-                state.want(key(spot), view.surface, levels, now).needed |= needed;
+            let key = |address: BlockAddress| Key { item: view.item, part, address, spread };
+            let want = |state: &mut State, address: BlockAddress, needed: bool| {
+                state.want(key(address), view.surface, levels, now).needed |= needed;
             };
-            for &spot in &needed {
-                match state.found(key(spot))? {
-                    Some(block) => found.push((spot, block)),
-                    None => want(state, spot, true),
+            for &address in &needed {
+                match state.found(key(address))? {
+                    Some(block) => found.push((address, block)),
+                    None => want(state, address, true),
                 }
             }
             let complete = found.len() == needed.len();
             full &= complete;
             if !complete {
                 any &= levels.first < levels.full(&view.tile);
-                for spot in levels.for_draft(&view.tile, &area) {
-                    match state.found(key(spot))? {
-                        Some(block) => found.push((spot, block)),
-                        None if levels.serves_drafts(spot.level) => {
-                            any &= spot.level != levels.first;
-                            want(state, spot, false);
+                for address in levels.for_draft(&view.tile, &area) {
+                    match state.found(key(address))? {
+                        Some(block) => found.push((address, block)),
+                        None if levels.serves_drafts(address.level) => {
+                            any &= address.level != levels.first;
+                            want(state, address, false);
                         }
                         None => {}
                     }
@@ -213,11 +213,11 @@ impl Blocks {
         let Ok(area) = surface.area() else { return };
         let levels = Levels::of(&area);
         let state = &mut *self.state();
-        for spot in levels.ahead(&area) {
+        for address in levels.ahead(&area) {
             // The first of all layers: few places cost little.
-            let all = !surface.power_costs_less() || spot.level == levels.first;
+            let all = !surface.power_costs_less() || address.level == levels.first;
             let spread = surface.gives_spread() && all;
-            let key = Key { item, part: 0, spot, spread };
+            let key = Key { item, part: 0, address, spread };
             state.want(key, surface, levels, self.now());
         }
         self.hire(state);
@@ -243,7 +243,7 @@ impl Blocks {
                 asked > 0 && self.now() < asked + FORGOTTEN.as_micros() as u64
             };
             let progress = Progress::new(&go_on);
-            let margin = levels.margin(key.spot.level);
+            let margin = levels.margin(key.address.level);
             let draw = || drawn(&surface, key, margin, &progress);
             let found = match catch_unwind(AssertUnwindSafe(draw)) {
                 Ok(Ok(block)) => Some(Ok(Arc::new(block))),
@@ -335,7 +335,7 @@ impl State {
         self.wanted.retain(|_, wanted| fresh(wanted));
         let base_next = self.begun.is_multiple_of(3) && self.wanted.len() > CROWD;
         let rank = |(key, wanted): &(&Key, &mut Wanted)| {
-            let (level, levels) = (key.spot.level, wanted.levels);
+            let (level, levels) = (key.address.level, wanted.levels);
             let rank = match level {
                 _ if level == levels.first => 4,
                 _ if level == levels.second => 3,
@@ -384,7 +384,7 @@ fn drawn(
     let area: Region = surface.area()?;
     let first = key.part * BANDS;
     let bands: Vec<usize> = (first..surface.bands().min(first + BANDS)).collect();
-    let places = key.spot.sites(&area, margin);
+    let places = key.address.sites(&area, margin);
     let height = surface.height_m();
     let asked: Vec<Site> = places.iter().flatten().map(|site| site.at_height(height)).collect();
     let (power, spread) = if key.spread {

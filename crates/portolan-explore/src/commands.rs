@@ -2,13 +2,13 @@
 
 use std::fmt::Display;
 
-use portolan_io::drawn::GridWish;
+use portolan_io::export::GridRequest;
 
 use crate::answer::Refusal;
 use crate::library::{FitCall, Item, Library, Source};
+use crate::request::{ExportRequest, What};
 use crate::surface::Surface;
-use crate::uploads::Words;
-use crate::wish::{What, Wish};
+use crate::uploads::Fields;
 
 /// A command line in the making.
 pub struct Line(String);
@@ -58,7 +58,7 @@ const CONVERTED: &str = "converted.npz";
 #[derive(Default)]
 struct Named {
     name: String,
-    words: Words,
+    words: Fields,
     lines: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ impl Named {
     }
 
     /// A file of the user's. A dash in front would make an option of its name.
-    fn file(name: &str, words: &Words) -> Self {
+    fn file(name: &str, words: &Fields) -> Self {
         let name = if name.starts_with('-') { format!("./{name}") } else { name.into() };
         Self { name, words: words.clone(), lines: Vec::new() }
     }
@@ -89,7 +89,7 @@ fn readings_file(item: &Item) -> Named {
 }
 
 /// Adds what was said about a file.
-fn said(line: &mut Line, words: &Words) {
+fn said(line: &mut Line, words: &Fields) {
     for (name, value) in words {
         match name.as_str() {
             // These stand alone.
@@ -111,7 +111,7 @@ fn file_of(library: &Library, item: &Item) -> Named {
         _ if item.readings().is_some() => readings_file(item),
         // A model says everything about itself, and its commands take no such words.
         Source::File { name, words } if is_map(item) => Named::file(name, words),
-        Source::File { name, .. } => Named::file(name, &Words::new()),
+        Source::File { name, .. } => Named::file(name, &Fields::new()),
         Source::Given | Source::Demo if is_map(item) => Named::new("map.npz"),
         Source::Given | Source::Demo => Named::new("model.npz"),
     }
@@ -135,9 +135,9 @@ pub fn for_fit(library: &Library, call: &FitCall) -> Vec<String> {
     lines
 }
 
-/// What the command's file is called that a wish asks for.
-pub fn file_name(wish: &Wish) -> String {
-    let stem = match wish.what {
+/// The name that the command gives to the file of a request.
+pub fn file_name(request: &ExportRequest) -> String {
+    let stem = match request.what {
         What::Model => "model",
         What::Readings => "readings-out",
         What::Emitters => "emitters",
@@ -149,13 +149,14 @@ pub fn file_name(wish: &Wish) -> String {
         What::Place | What::Places => "answers",
     };
     // The ending goes into a file's name: letters and digits alone.
-    let ending: String = wish.ending.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
+    let ending: String =
+        request.ending.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
     format!("{stem}.{ending}")
 }
 
-/// The command's words for the grid, bands and masks of a wish.
-fn wish_words(wish: &Wish, line: &mut Line) {
-    let GridWish { grid, cell_m, origin, region, z_m } = wish.grid;
+/// The command's words for the grid, bands and masks of a request.
+fn request_words(request: &ExportRequest, line: &mut Line) {
+    let GridRequest { grid, cell_m, origin, region, z_m } = request.grid;
     line.option("--grid", grid.map(|(rows, cols)| format!("{rows}x{cols}")));
     line.option("--cell-m", cell_m);
     line.option("--origin", origin.map(|(x, y)| format!("{x},{y}")));
@@ -163,32 +164,34 @@ fn wish_words(wish: &Wish, line: &mut Line) {
         region.map(|r| format!("{},{},{},{}", r.low.x_m, r.low.y_m, r.high.x_m, r.high.y_m));
     line.option("--region", corners);
     line.option("--z", z_m);
-    let bands =
-        wish.bands.as_ref().map(|b| b.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
+    let bands = request
+        .bands
+        .as_ref()
+        .map(|b| b.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
     line.option("--bands", bands);
-    wish.masks.iter().for_each(|mask| line.option("--mask", Some(mask)));
+    request.masks.iter().for_each(|mask| line.option("--mask", Some(mask)));
 }
 
 /// What a picture shows and how it looks, where that is not the usual.
-fn look_words(wish: &Wish, line: &mut Line) {
+fn look_words(request: &ExportRequest, line: &mut Line) {
     let list = |values: &[f64]| {
         let words: Vec<String> = values.iter().map(f64::to_string).collect();
         Some(words.join(",")).filter(|list| !list.is_empty())
     };
-    line.option("--above", wish.above);
-    if wish.spread {
+    line.option("--above", request.above);
+    if request.spread {
         line.word("--spread");
     }
-    line.option("--colours", wish.colours.filter(|name| *name != "viridis"));
-    line.option("--range", wish.range.map(|(low, high)| format!("{low},{high}")));
-    line.option("--levels", list(&wish.levels));
-    line.option("--contours", list(&wish.contours));
-    title_word(wish, line);
+    line.option("--colours", request.colours.filter(|name| *name != "viridis"));
+    line.option("--range", request.range.map(|(low, high)| format!("{low},{high}")));
+    line.option("--levels", list(&request.levels));
+    line.option("--contours", list(&request.contours));
+    title_word(request, line);
 }
 
 /// The heading; a dash in front would make an option of it.
-fn title_word(wish: &Wish, line: &mut Line) {
-    match &wish.title {
+fn title_word(request: &ExportRequest, line: &mut Line) {
+    match &request.title {
         Some(title) if title.starts_with('-') => line.word(&format!("--title={title}")),
         title => line.option("--title", title.as_ref()),
     }
@@ -196,17 +199,22 @@ fn title_word(wish: &Wish, line: &mut Line) {
 
 /// Whether the command's file holds the very bytes of the export. A model that came from a file is
 /// written anew, perhaps by a later version.
-pub fn same_bytes(item: &Item, wish: &Wish) -> bool {
-    wish.what != What::Model || matches!(item.source, Source::Fit(_))
+pub fn same_bytes(item: &Item, request: &ExportRequest) -> bool {
+    request.what != What::Model || matches!(item.source, Source::Fit(_))
 }
 
-/// The lines that make the file of a wish.
-pub fn for_wish(library: &Library, item: &Item, wish: &Wish) -> Result<Vec<String>, Refusal> {
+/// The lines that make the file of a request.
+pub fn for_request(
+    library: &Library,
+    item: &Item,
+    request: &ExportRequest,
+) -> Result<Vec<String>, Refusal> {
     let Named { name: file, words, mut lines } = file_of(library, item);
-    let output = file_name(wish);
-    let bands_alone = || Wish { grid: GridWish::default(), masks: Vec::new(), ..wish.clone() };
+    let output = file_name(request);
+    let bands_alone =
+        || ExportRequest { grid: GridRequest::default(), masks: Vec::new(), ..request.clone() };
     let is_map = is_map(item);
-    match wish.what {
+    match request.what {
         What::Model => {
             if matches!(item.source, Source::File { .. }) && file != output {
                 lines.push(Line::of("cp", &[&file, &output]).finish());
@@ -225,32 +233,35 @@ pub fn for_wish(library: &Library, item: &Item, wish: &Wish) -> Result<Vec<Strin
         What::Emitters => lines.push(Line::new(&["convert", &file, &output]).finish()),
         What::Map if is_map => {
             let mut line = Line::new(&["convert", &file, &output]);
-            wish_words(&Wish { grid: GridWish::default(), ..wish.clone() }, &mut line);
+            request_words(
+                &ExportRequest { grid: GridRequest::default(), ..request.clone() },
+                &mut line,
+            );
             said(&mut line, &words);
             lines.push(line.finish());
         }
         What::Map => {
             let mut line = Line::new(&["predict", &file, "-o", &output]);
-            wish_words(wish, &mut line);
+            request_words(request, &mut line);
             lines.push(line.finish());
         }
         What::Place => {
-            let at = wish.place.ok_or_else(|| Refusal::input("say the place with x and y"))?;
-            lines.push(match wish.grid.z_m {
+            let at = request.place.ok_or_else(|| Refusal::input("say the place with x and y"))?;
+            lines.push(match request.grid.z_m {
                 Some(z) => {
                     format!("printf 'x_m,y_m,z_m\\n{},{},{z}\\n' > places.csv", at.x_m, at.y_m)
                 }
                 None => format!("printf 'x_m,y_m\\n{},{}\\n' > places.csv", at.x_m, at.y_m),
             });
             let mut line = Line::new(&["predict", &file, "places.csv", "-o", &output]);
-            wish_words(&bands_alone(), &mut line);
+            request_words(&bands_alone(), &mut line);
             lines.push(line.finish());
         }
         What::Places => {
-            let table = wish.table.as_ref().map_or("places.csv", |table| &table.name);
-            let table = Named::file(table, &Words::new()).name;
+            let table = request.table.as_ref().map_or("places.csv", |table| &table.name);
+            let table = Named::file(table, &Fields::new()).name;
             let mut line = Line::new(&["predict", &file, &table, "-o", &output]);
-            wish_words(&bands_alone(), &mut line);
+            request_words(&bands_alone(), &mut line);
             lines.push(line.finish());
         }
         What::Coverage => {
@@ -263,14 +274,14 @@ pub fn for_wish(library: &Library, item: &Item, wish: &Wish) -> Result<Vec<Strin
                 file = CONVERTED.into();
             }
             let mut line = Line::new(&["coverage", &file]);
-            let above = wish.above.ok_or_else(|| Refusal::input("say the level with above"))?;
+            let above = request.above.ok_or_else(|| Refusal::input("say the level with above"))?;
             line.option("--above", Some(above));
-            wish_words(&Wish { masks: Vec::new(), ..wish.clone() }, &mut line);
-            if wish.ending == "json" {
+            request_words(&ExportRequest { masks: Vec::new(), ..request.clone() }, &mut line);
+            if request.ending == "json" {
                 lines.push(format!("{} --json > {output}", line.finish()));
             } else {
                 line.option("-o", Some(output));
-                title_word(wish, &mut line);
+                title_word(request, &mut line);
                 lines.push(line.finish());
             }
         }
@@ -279,24 +290,27 @@ pub fn for_wish(library: &Library, item: &Item, wish: &Wish) -> Result<Vec<Strin
             if !is_map {
                 map = "map.npz".into();
                 let mut line = Line::new(&["predict", &file, "-o", &map]);
-                wish_words(&Wish { bands: None, masks: Vec::new(), ..wish.clone() }, &mut line);
+                request_words(
+                    &ExportRequest { bands: None, masks: Vec::new(), ..request.clone() },
+                    &mut line,
+                );
                 lines.push(line.finish());
             }
             let mut line = Line::new(&["plot", &map, "-o", &output]);
-            match wish.what {
+            match request.what {
                 What::Spectrum => line.word("--by-frequency"),
                 What::Factors => line.word("--factors"),
-                _ => line.option("--band", Some(wish.band)),
+                _ => line.option("--band", Some(request.band)),
             }
-            let plain = wish.what != What::Factors;
-            if wish.what == What::Spectrum {
-                wish_words(&bands_alone(), &mut line);
+            let plain = request.what != What::Factors;
+            if request.what == What::Spectrum {
+                request_words(&bands_alone(), &mut line);
             }
             if plain {
-                look_words(wish, &mut line);
+                look_words(request, &mut line);
             }
             said(&mut line, &words);
-            let readings = library.readings_of(item).filter(|_| wish.sensors && plain);
+            let readings = library.readings_of(item).filter(|_| request.sensors && plain);
             if let Some(readings) = readings {
                 let Named { name, words, .. } = readings_file(&readings);
                 line.option("--readings", Some(name));

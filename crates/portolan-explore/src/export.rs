@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use portolan::{Model, Progress, RadioMap, Readings};
 use portolan_io::covered::Counted;
-use portolan_io::drawn::{BYTES_AT_ONCE, MapRequest, MapSize, asked_height, check_map, draw_map};
+use portolan_io::export::{BYTES_AT_ONCE, MapRequest, MapSize, asked_height, check_map, draw_map};
 use portolan_io::gis::{Chosen, Mask, MaskRule, Masked, WholeMap, write_emitters, write_raster};
+use portolan_io::json::{advice_csv, advice_json};
 use portolan_io::picture::{
     MapFigure, PictureKind, Scene, Typeface, advice_figure, factors_figure, map_figure,
     residuals_figure, spectrum_figure,
 };
-use portolan_io::told::{advice_csv, advice_json};
 use portolan_io::{
     Format, PlaceTable, WriteOptions, write_map, write_model, write_predictions, write_readings,
 };
@@ -20,8 +20,8 @@ use tempfile::TempDir;
 use crate::answer::Refusal;
 use crate::jobs::{Job, Outcome};
 use crate::library::{Item, Library};
+use crate::request::{ExportRequest, What};
 use crate::surface::Surface;
-use crate::wish::{What, Wish};
 
 /// Bytes of memory that drawing a whole map for a file may take; larger ones are for the command.
 const MOST_MEMORY: u64 = 1_500_000_000;
@@ -45,13 +45,13 @@ fn folder() -> Result<TempDir, Refusal> {
 pub fn write(
     library: &Library,
     item: &Arc<Item>,
-    wish: &Wish,
+    request: &ExportRequest,
     named: &str,
     progress: &Progress<'_>,
 ) -> Result<Written, Refusal> {
     let folder = folder()?;
     let path = folder.path().join(named);
-    write_to(&path, library, item, wish, progress)
+    write_to(&path, library, item, request, progress)
         .map_err(|refusal| refusal.without(folder.path()))?;
     finished(folder, &path, named)
 }
@@ -60,11 +60,11 @@ fn write_to(
     path: &Path,
     library: &Library,
     item: &Arc<Item>,
-    wish: &Wish,
+    request: &ExportRequest,
     progress: &Progress<'_>,
 ) -> Result<(), Refusal> {
     let options = WriteOptions::default();
-    match wish.what {
+    match request.what {
         What::Readings => {
             let readings = library.readings_of(item);
             let readings = readings.as_ref().and_then(|item| item.readings());
@@ -77,34 +77,34 @@ fn write_to(
             write_emitters(path, model_of(item)?, false)?;
         }
         What::Place => {
-            let at = wish.place.ok_or_else(|| Refusal::input("say the place with x and y"))?;
+            let at = request.place.ok_or_else(|| Refusal::input("say the place with x and y"))?;
             let model = model_of(item)?;
             let mut columns = vec![("x_m", at.x_m), ("y_m", at.y_m)];
-            if let Some(z_m) = wish.grid.z_m {
+            if let Some(z_m) = request.grid.z_m {
                 columns.push(("z_m", asked_height(model, z_m)?));
             }
             let (header, line) =
                 columns.into_iter().map(|(name, at)| (name.to_string(), at.to_string())).unzip();
-            let site = at.at_height(wish.grid.z_m.unwrap_or(model.height_m()));
+            let site = at.at_height(request.grid.z_m.unwrap_or(model.height_m()));
             let places = PlaceTable { header, lines: vec![line], sites: vec![site] };
-            write_places(path, model, &places, wish, progress)?;
+            write_places(path, model, &places, request, progress)?;
         }
         What::Places => {
             let model = model_of(item)?;
-            let table = wish.table.as_ref();
+            let table = request.table.as_ref();
             let table = table.ok_or_else(|| Refusal::input("upload a table of places first"))?;
-            write_places(path, model, &table.places(model)?, wish, progress)?;
+            write_places(path, model, &table.places(model)?, request, progress)?;
         }
         What::Map => match item.surface()?.as_ref() {
-            Surface::Model(model) => write_model_map(path, model, wish, progress)?,
-            Surface::Map(map) => write_stored_map(path, map, wish)?,
+            Surface::Model(model) => write_model_map(path, model, request, progress)?,
+            Surface::Map(map) => write_stored_map(path, map, request)?,
         },
         What::Picture | What::Spectrum | What::Factors | What::Coverage => {
-            let readings = library.readings_of(item).filter(|_| wish.sensors);
+            let readings = library.readings_of(item).filter(|_| request.sensors);
             let readings = readings.as_ref().and_then(|item| item.readings());
-            let bytes = match wish.what {
-                What::Coverage => coverage(item, wish, progress)?,
-                _ => picture(item, wish, readings.map(Arc::as_ref), progress)?,
+            let bytes = match request.what {
+                What::Coverage => coverage(item, request, progress)?,
+                _ => picture(item, request, readings.map(Arc::as_ref), progress)?,
             };
             std::fs::write(path, bytes)
                 .map_err(|error| Refusal::broken(format!("the file: {error}")))?;
@@ -135,17 +135,17 @@ fn check_memory(entries: usize) -> Result<(), Refusal> {
 fn write_model_map(
     path: &Path,
     model: &Model,
-    wish: &Wish,
+    request: &ExportRequest,
     progress: &Progress<'_>,
 ) -> Result<(), Refusal> {
-    let grid = wish.grid.on(model)?;
-    let bands = wish.bands.clone().unwrap_or_else(|| (0..model.bands()).collect());
+    let grid = request.grid.on(model)?;
+    let bands = request.bands.clone().unwrap_or_else(|| (0..model.bands()).collect());
     let size = MapSize::of_model(model, grid, bands.len());
     if !size.by_strips(path)? {
         check_memory(grid.cells().saturating_mul(bands.len()))?;
     }
     check_map(&size, model.crs(), (path, false), false)?;
-    let rules = rules(wish)?;
+    let rules = rules(request)?;
     let mask = Mask::new(&rules, model.sites(), model.crs())?;
     let request = MapRequest {
         model,
@@ -160,14 +160,14 @@ fn write_model_map(
     Ok(())
 }
 
-fn rules(wish: &Wish) -> Result<Vec<MaskRule>, Refusal> {
+fn rules(request: &ExportRequest) -> Result<Vec<MaskRule>, Refusal> {
     let rule =
         |mask: &String| mask.parse().map_err(|e| Refusal::input(format!("mask={mask}: {e}")));
-    wish.masks.iter().map(rule).collect()
+    request.masks.iter().map(rule).collect()
 }
 
-fn write_stored_map(path: &Path, map: &RadioMap, wish: &Wish) -> Result<(), Refusal> {
-    let rules = rules(wish)?;
+fn write_stored_map(path: &Path, map: &RadioMap, request: &ExportRequest) -> Result<(), Refusal> {
+    let rules = rules(request)?;
     if rules.iter().any(MaskRule::needs_sites) {
         return Err(Refusal::input("a map does not know its sensors: use mask=spread=DB"));
     }
@@ -176,11 +176,11 @@ fn write_stored_map(path: &Path, map: &RadioMap, wish: &Wish) -> Result<(), Refu
     let options = WriteOptions::default();
     if Format::of_output(path)?.is_gis() {
         let all: Vec<usize> = (0..map.bands()).collect();
-        let chosen = Chosen::new(WholeMap::new(map), wish.bands.as_deref().unwrap_or(&all))?;
+        let chosen = Chosen::new(WholeMap::new(map), request.bands.as_deref().unwrap_or(&all))?;
         let mut masked = Masked::new(chosen, &mask, path)?;
         return Ok(write_raster(path, &mut masked, &options)?);
     }
-    let map = match &wish.bands {
+    let map = match &request.bands {
         Some(bands) => map.select_bands(bands)?,
         None => map.clone(),
     };
@@ -191,10 +191,10 @@ fn write_places(
     path: &Path,
     model: &Model,
     places: &PlaceTable,
-    wish: &Wish,
+    request: &ExportRequest,
     progress: &Progress<'_>,
 ) -> Result<(), Refusal> {
-    let bands = wish.bands.clone().unwrap_or_else(|| (0..model.bands()).collect());
+    let bands = request.bands.clone().unwrap_or_else(|| (0..model.bands()).collect());
     check_memory(places.sites.len().saturating_mul(bands.len()))?;
     let found = model.predict_bands(&places.sites, &bands, progress)?;
     let about = (model.labels(), &bands[..], model.scale());
@@ -206,49 +206,53 @@ fn kind_of(ending: &str, known: &str) -> Result<PictureKind, Refusal> {
         .ok_or_else(|| Refusal::input(format!("format={ending}: expected {known}")))
 }
 
-fn coverage(item: &Item, wish: &Wish, progress: &Progress<'_>) -> Result<Vec<u8>, Refusal> {
-    let above = wish.above.ok_or_else(|| Refusal::input("say the level in dB with above"))?;
+fn coverage(
+    item: &Item,
+    request: &ExportRequest,
+    progress: &Progress<'_>,
+) -> Result<Vec<u8>, Refusal> {
+    let above = request.above.ok_or_else(|| Refusal::input("say the level in dB with above"))?;
     let surface = item.surface()?;
-    let bands = wish.bands.clone().unwrap_or_else(|| (0..surface.bands()).collect());
+    let bands = request.bands.clone().unwrap_or_else(|| (0..surface.bands()).collect());
     let counted = match surface.as_ref() {
         Surface::Model(model) => {
-            Counted::of_model(model, wish.grid.on(model)?, &bands, above, progress)?
+            Counted::of_model(model, request.grid.on(model)?, &bands, above, progress)?
         }
         Surface::Map(map) => Counted::of_map(map, &bands, above),
     };
-    if wish.ending == "json" {
+    if request.ending == "json" {
         return Ok(format!("{:#}\n", counted.json()).into_bytes());
     }
-    let kind = kind_of(&wish.ending, "json, png, svg or pdf")?;
-    Ok(kind.bytes(&counted.scene(wish.title.as_deref(), &Typeface::new())?, None)?.0)
+    let kind = kind_of(&request.ending, "json, png, svg or pdf")?;
+    Ok(kind.bytes(&counted.scene(request.title.as_deref(), &Typeface::new())?, None)?.0)
 }
 
 fn picture(
     item: &Item,
-    wish: &Wish,
+    request: &ExportRequest,
     readings: Option<&Readings>,
     progress: &Progress<'_>,
 ) -> Result<Vec<u8>, Refusal> {
-    let kind = kind_of(&wish.ending, "png, svg or pdf")?;
+    let kind = kind_of(&request.ending, "png, svg or pdf")?;
     let drawn;
     let map = match item.surface()?.as_ref() {
         Surface::Map(map) => map.as_ref(),
         Surface::Model(model) => {
-            let grid = wish.grid.on(model)?;
+            let grid = request.grid.on(model)?;
             check_memory(grid.cells().saturating_mul(model.bands()))?;
             drawn = model.map(grid, progress)?;
             &drawn
         }
     };
-    let look = wish.look();
-    let (offset, title) = (map.scale().link().offset(), wish.title.as_deref());
-    let scene = if wish.what == What::Factors {
+    let look = request.look();
+    let (offset, title) = (map.scale().link().offset(), request.title.as_deref());
+    let scene = if request.what == What::Factors {
         factors_figure(map, None)?
-    } else if wish.what == What::Spectrum {
-        let bands = wish.bands.clone().unwrap_or_else(|| (0..map.bands()).collect());
+    } else if request.what == What::Spectrum {
+        let bands = request.bands.clone().unwrap_or_else(|| (0..map.bands()).collect());
         spectrum_figure(map, &bands, readings, title, offset, &look)?
     } else {
-        let (band, look) = (wish.band, &look);
+        let (band, look) = (request.band, &look);
         map_figure(&MapFigure { map, truth: None, readings, band, title, offset, look })?
     };
     Ok(kind.bytes(&scene, None)?.0)

@@ -1,4 +1,4 @@
-//! Who may ask: pages of this server, from this machine, or holders of the token.
+//! Access control: pages of this server, from this machine, or holders of the token.
 //!
 //! On loopback the Host header must name this machine, so that a foreign page whose name has been
 //! pointed here (DNS rebinding) is refused. Elsewhere every request must carry the token. Requests

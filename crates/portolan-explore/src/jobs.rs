@@ -156,7 +156,7 @@ impl Job {
             Ok(Ok(outcome)) => End::Done(Arc::new(outcome)),
             Ok(Err(_)) if self.stop.load(Ordering::Relaxed) => End::Cancelled,
             Ok(Err(refusal)) => End::Failed(refusal.message),
-            Err(_) => End::Failed("the job broke off: a mistake of ours".into()),
+            Err(_) => End::Failed("the job failed: internal error".into()),
         };
         self.end(end, begun.elapsed().as_secs_f64());
     }

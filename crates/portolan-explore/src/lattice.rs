@@ -28,13 +28,13 @@ const DRAFTS: i32 = 6;
 
 /// Where a block lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Spot {
+pub struct BlockAddress {
     pub level: i32,
     pub x: i64,
     pub y: i64,
 }
 
-impl Spot {
+impl BlockAddress {
     pub fn step_m(&self) -> f64 {
         2f64.powi(-self.level)
     }
@@ -108,25 +108,25 @@ impl Levels {
     }
 
     /// Blocks of the whole area that the first drafts are made of.
-    pub fn ahead(&self, area: &Region) -> Vec<Spot> {
+    pub fn ahead(&self, area: &Region) -> Vec<BlockAddress> {
         let all = |level: i32| {
             let side = SIDE as f64 * 2f64.powi(-level);
             let range = |low: f64, high: f64| (low / side).floor() as i64..=(high / side) as i64;
             let along = range(area.low.x_m, area.high.x_m);
             range(area.low.y_m, area.high.y_m)
-                .flat_map(move |y| along.clone().map(move |x| Spot { level, x, y }))
+                .flat_map(move |y| along.clone().map(move |x| BlockAddress { level, x, y }))
         };
-        all(self.second).chain(all(self.first)).filter(|spot| spot.touches(area)).collect()
+        all(self.second).chain(all(self.first)).filter(|address| address.touches(area)).collect()
     }
 
     /// Blocks that hold all places of a tile.
-    pub fn needed(&self, tile: &Tile, area: &Region) -> Vec<Spot> {
-        spots(tile, self.full(tile), area)
+    pub fn needed(&self, tile: &Tile, area: &Region) -> Vec<BlockAddress> {
+        addresses(tile, self.full(tile), area)
     }
 
     /// Blocks that a draft of a tile is made of, level by level, the best first.
-    pub fn for_draft(&self, tile: &Tile, area: &Region) -> Vec<Spot> {
-        self.drafts(tile).into_iter().flat_map(|level| spots(tile, level, area)).collect()
+    pub fn for_draft(&self, tile: &Tile, area: &Region) -> Vec<BlockAddress> {
+        self.drafts(tile).into_iter().flat_map(|level| addresses(tile, level, area)).collect()
     }
 
     /// Whether a block is worth drawing for a draft.
@@ -136,14 +136,14 @@ impl Levels {
 }
 
 /// Blocks of a level that lie under a tile.
-fn spots(tile: &Tile, level: i32, area: &Region) -> Vec<Spot> {
+fn addresses(tile: &Tile, level: i32, area: &Region) -> Vec<BlockAddress> {
     // Sides of tile and block in steps of the finer of both lattices.
     let finer = level - tile.level();
     let (side, block) = (tile.steps() << finer.max(0), SIDE << (-finer).max(0));
     let range = |at: i64| (at * side).div_euclid(block)..=((at + 1) * side - 1).div_euclid(block);
     range(tile.y)
-        .flat_map(|y| range(tile.x).map(move |x| Spot { level, x, y }))
-        .filter(|spot| spot.touches(area))
+        .flat_map(|y| range(tile.x).map(move |x| BlockAddress { level, x, y }))
+        .filter(|address| address.touches(area))
         .collect()
 }
 
@@ -170,18 +170,18 @@ impl<'a> Gathered<'a> {
 
     /// The values that blocks give, as far as they reach.
     pub fn of(mut self, found: &Found, plane: impl Fn(&Block) -> Option<&[i16]>) -> Vec<i16> {
-        for (spot, block) in found {
+        for (address, block) in found {
             if let Some(plane) = plane(block) {
-                self.take(*spot, plane);
+                self.take(*address, plane);
             }
         }
         self.values
     }
 
     /// Takes what is not there yet from a block's plane.
-    fn take(&mut self, spot: Spot, plane: &[i16]) {
+    fn take(&mut self, address: BlockAddress, plane: &[i16]) {
         let (steps, n) = (self.tile.steps(), self.tile.places());
-        let finer = spot.level - self.tile.level();
+        let finer = address.level - self.tile.level();
         // A block's side in steps of the tile, and steps of the block to one of the tile or the
         // other way round.
         let (pick, between) = (1i64 << finer.max(0), 1i64 << (-finer).max(0));
@@ -191,17 +191,17 @@ impl<'a> Gathered<'a> {
             (low.max(0), high.min(steps))
         };
         let (x0, y0) = (self.tile.x * steps, self.tile.y * steps);
-        let ((left, right), (low, high)) = (span(spot.x, x0), span(spot.y, y0));
-        let along = |at: i64, spot: i64| at * pick - spot * SIDE * between;
+        let ((left, right), (low, high)) = (span(address.x, x0), span(address.y, y0));
+        let along = |at: i64, address: i64| at * pick - address * SIDE * between;
         for up in low..=high {
             let row = (steps - up) as usize * n;
-            let v = SIDE * between - along(y0 + up, spot.y);
+            let v = SIDE * between - along(y0 + up, address.y);
             for right in left..=right {
                 let at = row + right as usize;
                 if self.found[at] {
                     continue;
                 }
-                let u = along(x0 + right, spot.x);
+                let u = along(x0 + right, address.x);
                 self.found[at] = true;
                 self.values[at] = match between {
                     1 => plane[v as usize * PLACES + u as usize],
@@ -258,7 +258,7 @@ impl Block {
 }
 
 /// Blocks at hand, the best first.
-pub type Found = Vec<(Spot, Arc<Block>)>;
+pub type Found = Vec<(BlockAddress, Arc<Block>)>;
 
 #[cfg(test)]
 mod tests {
@@ -267,9 +267,9 @@ mod tests {
     const AREA: Region = Region { low: Site::new(-0.5, -0.5), high: Site::new(1023.5, 1023.5) };
 
     /// A plane: linear between places, so that drafts are exact.
-    fn plane(spot: Spot, margin: f64) -> Arc<Block> {
+    fn plane(address: BlockAddress, margin: f64) -> Arc<Block> {
         let value = |site: &Site| (3.0 * site.x_m - 2.0 * site.y_m).round() as i16;
-        let sites = spot.sites(&AREA, margin);
+        let sites = address.sites(&AREA, margin);
         let power = sites.iter().map(|site| site.as_ref().map_or(UNKNOWN, value)).collect();
         Arc::new(Block { first: 0, power, spread: None })
     }
@@ -279,7 +279,7 @@ mod tests {
         let levels = Levels::of(&AREA);
         assert_eq!(levels, Levels { first: -7, second: -4, base: -1 });
         let tile = Tile { z: 0, x: 1, y: 2, step: 2 };
-        assert_eq!(levels.needed(&tile, &AREA), [Spot { level: -1, x: 1, y: 2 }]);
+        assert_eq!(levels.needed(&tile, &AREA), [BlockAddress { level: -1, x: 1, y: 2 }]);
         // From above: blocks of the base, those outside of the area left out.
         let above = Tile { z: -2, x: 0, y: 0, step: 2 };
         assert_eq!(levels.needed(&above, &AREA).len(), 16);
@@ -300,9 +300,10 @@ mod tests {
             Tile { z: 0, x: 2, y: 0, step: 1 },
             Tile { z: 2, x: 5, y: 15, step: 4 },
         ] {
-            let find = |spots: Vec<Spot>| -> Found {
-                let one = |spot: Spot| (spot, plane(spot, levels.margin(spot.level)));
-                spots.into_iter().map(one).collect()
+            let find = |addresses: Vec<BlockAddress>| -> Found {
+                let one =
+                    |address: BlockAddress| (address, plane(address, levels.margin(address.level)));
+                addresses.into_iter().map(one).collect()
             };
             let empty = Gathered::new(&tile, &AREA);
             let full = empty.clone().of(&find(levels.needed(&tile, &AREA)), |b| Some(b.power(0)));

@@ -24,12 +24,12 @@ mod jobs;
 mod lattice;
 mod library;
 mod query;
+mod request;
 mod routes;
 mod server;
 mod surface;
 mod tile;
 mod uploads;
-mod wish;
 mod work;
 
 use std::path::Path;
@@ -106,7 +106,7 @@ impl Explorer {
     }
 
     /// Adds a file: readings, a model or a map. `words` are options of the command, without their
-    /// dashes, and their values. Returns what the user should know.
+    /// dashes, and their values. Returns notes for the user.
     pub fn add_file(
         &mut self,
         path: &Path,
@@ -145,7 +145,7 @@ impl Explorer {
         self.skipped.push((file.into(), why.into()));
     }
 
-    /// Fits a method to all readings that no model is of, one after the other, as soon as the server
+    /// Fits a method to all readings without a model, one after the other, as soon as the server
     /// runs. A method that does not exist, or not with these options, is refused in any case.
     pub fn fit_first(&mut self, fit: FirstFit) -> Result<(), StartError> {
         let FirstFit { method, settings, emitters, seed } = fit;

@@ -1,4 +1,4 @@
-//! What the explorer holds: readings, models and maps, and how each came about.
+//! What the explorer holds: readings, models and maps, and the origin of each.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -43,7 +43,7 @@ impl FitCall {
     }
 }
 
-/// How an item came about.
+/// The origin of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
     /// A file, by the name that a command would use, and what was said about it.
@@ -68,7 +68,7 @@ pub struct Item {
     pub name: String,
     pub source: Source,
     pub content: Content,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
     overview: OnceLock<Overview>,
     held_out: OnceLock<Option<Array2<f64>>>,

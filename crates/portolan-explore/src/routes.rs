@@ -55,7 +55,7 @@ pub struct Shared {
     exports: Semaphore,
     waiting: Semaphore,
     questions: Semaphore,
-    /// Answers that said a mistake of ours.
+    /// Number of internal errors.
     failures: AtomicU64,
     /// Tells a server from the one before it.
     instance: String,
@@ -133,7 +133,7 @@ impl Shared {
         let shared = self.clone();
         let found = tokio::task::spawn_blocking(move || work(&shared)).await;
         drop(turn);
-        found.map_err(|_| Refusal::broken("the question broke off: a mistake of ours"))?
+        found.map_err(|_| Refusal::broken("the query failed: internal error"))?
     }
 }
 

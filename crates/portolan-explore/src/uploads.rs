@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portolan::Model;
-use portolan_io::told::summary_json;
-use portolan_io::words::base_name;
+use portolan_io::json::summary_json;
+use portolan_io::parse::base_name;
 use portolan_io::{
     Content as Read, FileSummary, Loaded, PlaceTable, ReadOptions, first_lines, inspect, read,
     read_places, read_readings,
@@ -27,7 +27,7 @@ const LINES: usize = 8;
 const COLUMNS: usize = 600;
 
 /// What was said about a file: names of the command's options, and their values.
-pub type Words = Vec<(String, String)>;
+pub type Fields = Vec<(String, String)>;
 
 /// A file that was uploaded.
 #[derive(Clone)]
@@ -122,7 +122,7 @@ fn too_loud(summary: &FileSummary) -> Option<String> {
 
 impl Upload {
     /// The first lines, and what the file would be with these words.
-    pub fn preview(&self, words: &Words) -> Value {
+    pub fn preview(&self, words: &Fields) -> Value {
         let lines = first_lines(&self.path, LINES).unwrap_or_default();
         let lines: Vec<Vec<&String>> =
             lines.iter().map(|line| line.iter().take(COLUMNS).collect()).collect();
@@ -145,7 +145,7 @@ impl Upload {
     }
 
     /// Reads it and takes it into the library.
-    pub fn open(&self, library: &Library, words: &Words) -> Result<Arc<Item>, Refusal> {
+    pub fn open(&self, library: &Library, words: &Fields) -> Result<Arc<Item>, Refusal> {
         open(library, &self.path, &self.name, words).map_err(|refusal| self.plain(refusal))
     }
 
@@ -161,7 +161,7 @@ pub fn open(
     library: &Library,
     path: &Path,
     name: &str,
-    words: &Words,
+    words: &Fields,
 ) -> Result<Arc<Item>, Refusal> {
     let options = options(words)?;
     // A bare array or a table could be either; where it is a survey, it is for readings.

@@ -142,10 +142,10 @@ impl Case {
                 [&network.params[..], &network.latents].concat()
             });
         }
-        let told: Vec<Told> = (0..self.maps)
-            .map(|_| Told::draw(self, &decoder, &mut draws))
+        let inputs: Vec<MapInput> = (0..self.maps)
+            .map(|_| MapInput::draw(self, &decoder, &mut draws))
             .collect::<Result<_, _>>()?;
-        let problems: Vec<_> = told.iter().map(|told| told.problem(self)).collect();
+        let problems: Vec<_> = inputs.iter().map(|inputs| inputs.problem(self)).collect();
         let options = FitOptions {
             descent: self.descent(),
             rate_network: 0.01,
@@ -189,8 +189,8 @@ impl Case {
     }
 }
 
-/// What one map of a case is told.
-struct Told {
+/// What one map of a case is fitted to.
+struct MapInput {
     cells: Vec<usize>,
     values: Vec<f32>,
     levels: Vec<u8>,
@@ -199,7 +199,7 @@ struct Told {
     offset: f32,
 }
 
-impl Told {
+impl MapInput {
     fn draw(case: &Case, decoder: &Decoder, draws: &mut Draws) -> Result<Self, InputError> {
         let count = case.grid.0 * case.grid.1;
         // Some cells hold several sensors.

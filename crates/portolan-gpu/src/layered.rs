@@ -128,9 +128,9 @@ struct LossArgs {
     unused: i32,
 }
 
-/// What the maps of a batch are told, one after the other.
+/// What the maps of a batch start from and are fitted to, one after the other.
 #[derive(Default)]
-struct Told {
+struct HostArrays {
     params: Vec<f32>,
     latents: Vec<f32>,
     psd: Vec<f32>,
@@ -151,7 +151,7 @@ struct Told {
     imitation: bool,
 }
 
-impl Told {
+impl HostArrays {
     fn add_start(&mut self, network: &Network, offset: f32) {
         self.params.extend_from_slice(&network.params);
         self.latents.extend_from_slice(&network.latents);
@@ -218,17 +218,17 @@ pub(crate) fn fit(
     stepping: &mut Stepping<'_>,
 ) -> Result<Vec<Outcome<Unknowns>>, DeviceError> {
     let penalties = options.penalties;
-    let mut told = Told {
+    let mut arrays = HostArrays {
         penalties: [penalties.network, penalties.latent, penalties.psd].map(|p| p as f32),
         bands: problems[0].bands,
         kind: kind(&problems[0].targets),
-        ..Told::default()
+        ..HostArrays::default()
     };
     let (_, drawn_cols) = drawn(decoder);
     let pixel = |cell: usize| cell / decoder.cols() * drawn_cols + cell % decoder.cols();
-    problems.iter().for_each(|problem| told.add(problem, pixel));
-    told.close();
-    Batch::new(backend, decoder, &told, &Course::of_fit(options))?.descend(stepping)
+    problems.iter().for_each(|problem| arrays.add(problem, pixel));
+    arrays.close();
+    Batch::new(backend, decoder, &arrays, &Course::of_fit(options))?.descend(stepping)
 }
 
 /// Imitations of maps that share the decoder.
@@ -239,13 +239,13 @@ pub(crate) fn imitate(
     options: &ImitationOptions,
     stepping: &mut Stepping<'_>,
 ) -> Result<Vec<Outcome<Network>>, DeviceError> {
-    let mut told = Told { imitation: true, ..Told::default() };
+    let mut arrays = HostArrays { imitation: true, ..HostArrays::default() };
     for problem in problems {
-        told.add_start(problem.start, problem.offset);
-        told.targets.extend_from_slice(problem.targets);
+        arrays.add_start(problem.start, problem.offset);
+        arrays.targets.extend_from_slice(problem.targets);
     }
     let course = Course::of_imitation(options);
-    let found = Batch::new(backend, decoder, &told, &course)?.descend(stepping)?;
+    let found = Batch::new(backend, decoder, &arrays, &course)?.descend(stepping)?;
     let network =
         |Descended { at, trace }: Descended<Unknowns>| Descended { at: at.network, trace };
     Ok(found.into_iter().map(|outcome| outcome.map(network)).collect())
@@ -300,10 +300,10 @@ impl<'a> Batch<'a> {
     fn new(
         backend: &'a Arc<dyn Backend>,
         decoder: &'a Decoder,
-        told: &Told,
+        arrays: &HostArrays,
         course: &'a Course,
     ) -> Result<Self, DeviceError> {
-        let (maps, emitters) = (told.offset.len(), decoder.emitters());
+        let (maps, emitters) = (arrays.offset.len(), decoder.emitters());
         let (images, most) = (maps * emitters, course.most());
         let mut held = Held::default();
         let mut floats = |len: usize| -> Result<u64, DeviceError> {
@@ -313,10 +313,10 @@ impl<'a> Batch<'a> {
         let shape = decoder.shape();
         let layout = decoder.layout();
         let channels = shape.channels;
-        let params = Buffer::of(backend, &told.params)?;
-        let latents = Buffer::of(backend, &told.latents)?;
-        let psd = Buffer::of(backend, &told.psd)?;
-        let grad = floats(told.params.len())?;
+        let params = Buffer::of(backend, &arrays.params)?;
+        let latents = Buffer::of(backend, &arrays.latents)?;
+        let psd = Buffer::of(backend, &arrays.psd)?;
+        let grad = floats(arrays.params.len())?;
         // Gradients of images are needed for one block at a time, and go from the larger to the
         // smaller.
         let (drawn_rows, drawn_cols) = drawn(decoder);
@@ -386,47 +386,47 @@ impl<'a> Batch<'a> {
         let weight_parts = floats(images * most_weights)?;
         // The gradient in a block's input is the next one's in its output: two take turns.
         let between = [floats(images * most_small)?, floats(images * most_small)?];
-        let latent_grad = floats(told.latents.len())?;
-        let entries = told.most_entries();
+        let latent_grad = floats(arrays.latents.len())?;
+        let entries = arrays.most_entries();
         let pixels = drawn_rows * drawn_cols;
-        let chunks = if told.imitation { pixels } else { entries }.div_ceil(THREADS);
-        let psd_parts_each = (entries / told.bands.max(1)).div_ceil(PSD_SENSORS);
-        let slf = floats(told.slot_map.len() * emitters)?;
-        let slope = floats(told.sensor_slot.len() * told.bands)?;
-        let psd_parts = floats(images * psd_parts_each * told.bands)?;
-        let unknowns = told.params.len() + told.latents.len() + told.psd.len();
+        let chunks = if arrays.imitation { pixels } else { entries }.div_ceil(THREADS);
+        let psd_parts_each = (entries / arrays.bands.max(1)).div_ceil(PSD_SENSORS);
+        let slf = floats(arrays.slot_map.len() * emitters)?;
+        let slope = floats(arrays.sensor_slot.len() * arrays.bands)?;
+        let psd_parts = floats(images * psd_parts_each * arrays.bands)?;
+        let unknowns = arrays.params.len() + arrays.latents.len() + arrays.psd.len();
         let moments = floats(2 * unknowns)?;
         let best = course.descent.keeps_best();
         let mut kept = |len: usize| if best { floats(len) } else { Ok(0) };
-        let best_params = kept(told.params.len())?;
-        let best_latents = kept(told.latents.len())?;
-        let best_psd = kept(told.psd.len())?;
-        let mut told_floats = |values: &[f32]| -> Result<u64, DeviceError> {
+        let best_params = kept(arrays.params.len())?;
+        let best_latents = kept(arrays.latents.len())?;
+        let best_psd = kept(arrays.psd.len())?;
+        let mut input_floats = |values: &[f32]| -> Result<u64, DeviceError> {
             held.floats.push(Buffer::of(backend, values)?);
             Ok(held.floats[held.floats.len() - 1].at())
         };
-        let rates = told_floats(&course.rates)?;
-        let targets = told_floats(&told.targets)?;
-        let edges = told_floats(&told.edges)?;
-        let offset = told_floats(&told.offset)?;
-        let sigma = told_floats(&told.sigma)?;
+        let rates = input_floats(&course.rates)?;
+        let targets = input_floats(&arrays.targets)?;
+        let edges = input_floats(&arrays.edges)?;
+        let offset = input_floats(&arrays.offset)?;
+        let sigma = input_floats(&arrays.sigma)?;
         let mut doubles = |len: usize| -> Result<u64, DeviceError> {
             held.doubles.push(Buffer::zeros(backend, len)?);
             Ok(held.doubles[held.doubles.len() - 1].at())
         };
         let partial = doubles(images * most_parts * 2)?;
-        let loss_parts = doubles(maps * chunks * if told.imitation { emitters } else { 1 })?;
+        let loss_parts = doubles(maps * chunks * if arrays.imitation { emitters } else { 1 })?;
         let mut ints = |values: &[i32]| -> Result<u64, DeviceError> {
             held.ints.push(Buffer::of(backend, values)?);
             Ok(held.ints[held.ints.len() - 1].at())
         };
-        let slot_map = ints(&told.slot_map)?;
-        let slot_pixel = ints(&told.slot_pixel)?;
-        let slot_sensor = ints(&told.slot_sensor)?;
-        let sensor_slot = ints(&told.sensor_slot)?;
-        let map_sensor = ints(&told.map_sensor)?;
-        let map_edge = ints(&told.map_edge)?;
-        held.bytes.push(Buffer::of(backend, &told.levels)?);
+        let slot_map = ints(&arrays.slot_map)?;
+        let slot_pixel = ints(&arrays.slot_pixel)?;
+        let slot_sensor = ints(&arrays.slot_sensor)?;
+        let sensor_slot = ints(&arrays.sensor_slot)?;
+        let map_sensor = ints(&arrays.map_sensor)?;
+        let map_edge = ints(&arrays.map_edge)?;
+        held.bytes.push(Buffer::of(backend, &arrays.levels)?);
         let levels = held.bytes[0].at();
         let trace = Buffer::<f64>::zeros(backend, maps * most)?;
         let standing = Buffer::of(backend, &vec![Standing::default(); maps])?;
@@ -437,7 +437,7 @@ impl<'a> Batch<'a> {
             args.dx = if b == last { dlogit } else { between[b % 2] };
             args.dinput = if b == 0 { latent_grad } else { between[(b - 1) % 2] };
         }
-        let [penalty_network, penalty_latent, penalty_psd] = told.penalties;
+        let [penalty_network, penalty_latent, penalty_psd] = arrays.penalties;
         let loss = LossArgs {
             params: params.at(),
             latents: latents.at(),
@@ -475,33 +475,33 @@ impl<'a> Batch<'a> {
             penalty_psd,
             maps: maps as i32,
             emitters: emitters as i32,
-            bands: told.bands as i32,
+            bands: arrays.bands as i32,
             channels: channels as i32,
             parameters: decoder.parameters() as i32,
             latent: decoder.latent_len() as i32,
             out: layout.out.start as i32,
-            slots: told.slot_map.len() as i32,
+            slots: arrays.slot_map.len() as i32,
             chunks: chunks as i32,
             parts: psd_parts_each as i32,
             rows: decoder.rows() as i32,
             cols: decoder.cols() as i32,
             drawn_rows: drawn_rows as i32,
             drawn_cols: drawn_cols as i32,
-            kind: told.kind,
+            kind: arrays.kind,
             exponential: i32::from(shape.output == Output::Exponential),
             both: i32::from(course.both()),
             keeps_best: i32::from(best),
             iterations: course.descent.iterations as i32,
             iteration: 0,
             trace_stride: most as i32,
-            imitation: i32::from(told.imitation),
+            imitation: i32::from(arrays.imitation),
             unused: 0,
         };
         Ok(Self {
             backend,
             decoder,
             course,
-            bands: told.bands,
+            bands: arrays.bands,
             maps,
             layers,
             loss,

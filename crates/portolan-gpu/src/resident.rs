@@ -1,5 +1,5 @@
 //! Fits that stay on the chip (`kernels/resident.cu`): one launch runs many iterations of many
-//! maps. Here what they are told is packed and what they found is taken apart.
+//! maps. Here their input is packed and what they found is taken apart.
 
 use std::sync::Arc;
 
@@ -160,7 +160,7 @@ fn result_len(emitters: usize) -> usize {
     PARAMS + emitters * (LATENT + BANDS)
 }
 
-/// Everything that maps of one batch were told, one map after the other.
+/// The input of all maps of a batch, one map after the other.
 #[derive(Default)]
 struct Packed {
     maps: Vec<MapInfo>,
@@ -298,14 +298,14 @@ pub(crate) fn fit(
     let packed = Packed::of(decoder, problems);
     let penalties = options.penalties;
     let few = decoder.emitters() <= 4;
-    let told = Told {
+    let shared = Shared {
         kernel: if few { "fit_up_to_4" } else { "fit_up_to_8" },
         most_emitters: if few { 4 } else { EMITTERS },
         bands: problems[0].bands,
         kind: kind(&problems[0].targets),
         penalties: [penalties.network, penalties.latent, penalties.psd].map(|p| p as f32),
     };
-    descend(backend, decoder, &packed, &Course::of_fit(options), &told, stepping)
+    descend(backend, decoder, &packed, &Course::of_fit(options), &shared, stepping)
 }
 
 /// Imitations of maps that share the decoder.
@@ -328,7 +328,7 @@ pub(crate) fn imitate(
         ..Packed::default()
     };
     let few = decoder.emitters() <= 4;
-    let told = Told {
+    let shared = Shared {
         kernel: if few { "imitate_up_to_4" } else { "imitate_up_to_8" },
         most_emitters: if few { 4 } else { EMITTERS },
         bands: 0,
@@ -336,7 +336,7 @@ pub(crate) fn imitate(
         penalties: [0.0; 3],
     };
     let course = Course::of_imitation(options);
-    let found = descend(backend, decoder, &packed, &course, &told, stepping)?;
+    let found = descend(backend, decoder, &packed, &course, &shared, stepping)?;
     let network =
         |Descended { at, trace }: Descended<Unknowns>| Descended { at: at.network, trace };
     Ok(found.into_iter().map(|outcome| outcome.map(network)).collect())
@@ -358,7 +358,7 @@ fn launch(kernel: &'static str, most_emitters: usize, emitters: usize, maps: usi
 }
 
 /// What the maps of a batch have in common.
-struct Told {
+struct Shared {
     kernel: &'static str,
     most_emitters: usize,
     bands: usize,
@@ -372,7 +372,7 @@ fn descend(
     decoder: &Decoder,
     packed: &Packed,
     course: &Course,
-    told: &Told,
+    shared: &Shared,
     stepping: &mut Stepping<'_>,
 ) -> Result<Vec<Outcome<Unknowns>>, DeviceError> {
     let (maps, emitters, most) = (packed.maps.len(), decoder.emitters(), course.most());
@@ -387,7 +387,7 @@ fn descend(
     let targets = Buffer::of(backend, &packed.targets)?;
     let levels = Buffer::of(backend, &packed.levels)?;
     let edges = Buffer::of(backend, &packed.edges)?;
-    let [penalty_network, penalty_latent, penalty_psd] = told.penalties;
+    let [penalty_network, penalty_latent, penalty_psd] = shared.penalties;
     let mut args = Args {
         state: state.at(),
         result: result.at(),
@@ -408,8 +408,8 @@ fn descend(
         from: 0,
         to: 0,
         trace_stride: most as i32,
-        bands: told.bands as i32,
-        kind: told.kind,
+        bands: shared.bands as i32,
+        kind: shared.kind,
         exponential: i32::from(decoder.shape().output == Output::Exponential),
         per_emitter: i32::from(decoder.shape().normalisation == Normalisation::PerSample),
         both: i32::from(course.both()),
@@ -417,7 +417,7 @@ fn descend(
         rows: decoder.rows() as i32,
         cols: decoder.cols() as i32,
     };
-    let launch = launch(told.kernel, told.most_emitters, emitters, maps);
+    let launch = launch(shared.kernel, shared.most_emitters, emitters, maps);
     let mut from = 0;
     while from < most {
         let to = (from + stride(maps)).min(most);
@@ -440,7 +440,7 @@ fn descend(
         .into_par_iter()
         .map(|((found, trace), standing)| {
             let trace = standing.ended(trace)?;
-            Ok(Descended { at: unpack(found, decoder.parameters(), told.bands), trace })
+            Ok(Descended { at: unpack(found, decoder.parameters(), shared.bands), trace })
         })
         .collect())
 }

@@ -1,4 +1,4 @@
-//! How much of an area lies above a level, and how surely: counted of a model or a map, told in JSON
+//! The area above a level, with several certainties: counted from a model or a map, written as JSON
 //! and as a picture.
 
 use ndarray::{Array2, Array3, Axis, s};

@@ -17,12 +17,14 @@
 
 mod authors;
 pub mod covered;
-pub mod drawn;
 mod error;
+pub mod export;
 mod format;
 pub mod gis;
+pub mod json;
 mod large_map;
 mod large_power;
+mod locate;
 pub mod mannheim;
 mod map_arrays;
 mod map_part;
@@ -41,8 +43,10 @@ mod npz;
 mod number;
 mod options;
 mod output;
+pub mod parse;
 pub mod picture;
 mod places;
+mod plan;
 pub mod radiogat;
 mod readings_arrays;
 mod road;
@@ -53,14 +57,13 @@ mod stored_map;
 mod summary;
 mod survey;
 mod table;
-pub mod told;
 mod transmitters;
 mod unit_arrays;
-pub mod words;
 mod zip_layout;
 
 pub use error::{IoError, Result};
 pub use format::{Format, read, read_map, read_readings, write_map, write_readings};
+pub use locate::{Region as EmitterRegion, located_json, regions, write_regions};
 pub use map_arrays::{MapAttributes, attribute_arrays};
 pub use map_part::read_map_part;
 pub use map_writer::{Element, MapLayout, MapWriter};
@@ -76,8 +79,9 @@ pub use output::{
     write_bytes,
 };
 pub use places::{PlaceTable, read_places, write_predictions};
+pub use plan::{PlanOptions, parse_walls, read_walls};
 pub use stored_map::{MapFile, Strips};
 pub use summary::{ArraySummary, FileKind, FileSummary, QuantiserSummary, inspect};
-pub use survey::Clock;
+pub use survey::{Clock, moment};
 pub use table::{RowFilter, first_lines};
 pub use transmitters::{parse_transmitters, read_transmitters};

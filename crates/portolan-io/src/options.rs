@@ -88,7 +88,7 @@ pub struct ReadOptions {
     pub var: Option<String>,
     /// What in a table means "not heard".
     pub not_heard: Option<Silence>,
-    /// Values in a table that are no reading.
+    /// Codes in a table that mean "no reading".
     pub missing: Vec<f64>,
     /// The level in dB below which nothing is heard; by default the faintest reading of a band.
     pub floor_db: Option<f64>,
@@ -100,7 +100,7 @@ pub struct ReadOptions {
     pub further: bool,
     /// Lines that cannot be read refuse the whole table; else one of twenty may be such.
     pub strict: bool,
-    /// What looks meaningless (codes, floors, places that jump) is read all the same.
+    /// Accept doubtful input (codes, several floors, places that jump).
     pub accept: bool,
 }
 
@@ -180,7 +180,7 @@ pub struct SurveyOptions {
     pub filter: Option<RowFilter>,
     /// What a column of frequencies without a unit in its name is in, in Hz.
     pub freq_unit_hz: Option<f64>,
-    /// Bands heard at fewer places are set aside; by default 5 for transmitters and networks.
+    /// Bands heard at fewer places are left out; by default 5 for transmitters and networks.
     pub min_places: Option<usize>,
     /// Readings within squares of this many metres are one place.
     pub gather_m: Option<f64>,
@@ -188,6 +188,8 @@ pub struct SurveyOptions {
     pub track: Option<PathBuf>,
     /// What the receiver's clock shows when it is midnight at Greenwich.
     pub clock: Option<Clock>,
+    /// Seconds that a number in the column of times counts, where it is not one since 1970.
+    pub time_unit_s: Option<f64>,
     /// Seconds between two fixes of a track beyond which the way between them is not known; by
     /// default 30.
     pub track_gap_s: Option<f64>,
@@ -302,11 +304,11 @@ pub enum Content {
     Model(Box<Model>),
 }
 
-/// What was read, and what the user should know about it.
+/// The value read, and warnings about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded<T> {
     /// What was read.
     pub value: T,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }

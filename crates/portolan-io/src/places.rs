@@ -9,7 +9,8 @@ use crate::error::{Check, Problem, Result};
 use crate::options::Unit;
 use crate::output::write_file;
 use crate::source::Source;
-use crate::table::columns::{Position, device, height, position};
+use crate::survey::{Clock, moment};
+use crate::table::columns::{Position, device, height, position, time};
 use crate::table::lines::Lines;
 use crate::table::positions::{place, project};
 
@@ -25,6 +26,18 @@ pub struct PlaceTable {
 }
 
 impl PlaceTable {
+    /// When every line asks, in seconds since 1970; NaN where it does not say. None where the table
+    /// has no column of times.
+    pub fn time_s(&self, clock: Option<&Clock>) -> std::result::Result<Option<Vec<f64>>, String> {
+        let header: Vec<&str> = self.header.iter().map(String::as_str).collect();
+        let Some(column) = time(&header) else { return Ok(None) };
+        let of = |(i, line): (usize, &Vec<String>)| match line.get(column).map(|t| t.trim()) {
+            None | Some("") => Ok(f64::NAN),
+            Some(text) => moment(text, clock).map_err(|why| format!("line {}: {why}", i + 2)),
+        };
+        self.lines.iter().enumerate().map(of).collect::<std::result::Result<_, _>>().map(Some)
+    }
+
     /// The device of every line among those that a model knows; of none where the table has no
     /// column of devices or a name is not among them.
     pub fn devices(&self, known: &Devices) -> Vec<Option<usize>> {

@@ -1,6 +1,7 @@
 //! Readings from and to named arrays.
 
 use ndarray::{Array2, Axis};
+use portolan::estimate::with_likeliest_sigma;
 use portolan::quantiser::MISSING_LEVEL;
 use portolan::{Devices, Grid, Quantiser, Readings, Scale, Site, Values};
 
@@ -52,7 +53,18 @@ pub(crate) fn read(
         (false, _) => levels(store)?,
     };
     let bands = values.dim().1;
-    let readings = options.readings(sites, values, scale)?;
+    let mut readings = options.readings(sites, values, scale)?;
+    if store.has("levels") && !store.has("sigma") {
+        readings = with_likeliest_sigma(readings)
+            .map_err(|error| Problem::new(format!("array 'sigma' is missing: {error}")))?;
+        if let Values::Levels { quantiser, .. } = readings.values() {
+            warnings.push(format!(
+                "array 'sigma' is missing: taken to be {:.2}, the noise in ln power before the \
+                 quantiser that makes the levels likeliest",
+                quantiser.sigma()
+            ));
+        }
+    }
     let labels = labels(store, bands)?;
     let crs = crs(store, options)?;
     let readings = readings.with_grid(grid)?.with_labels(labels)?.with_crs(crs);
@@ -202,9 +214,9 @@ fn power(store: &mut dyn Store, unit: Unit) -> Check<Array2<f64>> {
 }
 
 fn levels(store: &mut dyn Store) -> Check<(Values, Scale)> {
-    let why = "levels come with their quantiser: 'edges', 'sigma' and 'a'";
+    let why = "levels come with their quantiser: 'edges' and 'a', and 'sigma' where it is known";
     let edges = vector("edges", store.need("edges", why)?)?;
-    let sigma = scalar("sigma", store.need("sigma", why)?)?;
+    let sigma = store.find("sigma")?.map_or(Ok(0.0), |array| scalar("sigma", array))?;
     let offset = scalar("a", store.need("a", why)?)?;
     let quantiser = Quantiser::new(edges, sigma, offset)?;
     let raw = table("levels", store)?;

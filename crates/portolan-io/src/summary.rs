@@ -1,4 +1,4 @@
-//! What is in a file, for people.
+//! A file's contents as text.
 
 use std::fmt;
 use std::path::Path;
@@ -123,6 +123,8 @@ pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<FileSumm
         arrays.extend(store.entries().iter().map(ArraySummary::from));
         // Nothing to name with --var: such a file is refused as every other command refuses it.
         known |= arrays.is_empty();
+        // Maps of several moments are arrays beside each other.
+        known &= !arrays.iter().any(|array| array.name == "map" && array.shape.len() > 3);
     }
     let mut summary = FileSummary::of_arrays(format, arrays);
     if known && format == Format::Npz {

@@ -12,7 +12,7 @@
 //!     scenario: Scenario { bands: 4, emitters: 2, ..Scenario::new(Grid::new(16, 16, 1.0)?) },
 //!     sensing: Sensing::exact(SensorLayout::Fraction(0.3), 0),
 //!     maps: 2,
-//!     told: None,
+//!     assumed: None,
 //!     offset: None,
 //! };
 //! let found = study.run(&Progress::silent())?;

@@ -23,8 +23,8 @@ pub struct Simulated {
     pub sensing: Sensing,
     /// How many maps there are.
     pub maps: u64,
-    /// The number of emitters that methods are told; the true one where absent.
-    pub told: Option<Emitters>,
+    /// The number of emitters that methods are given; the true one where absent.
+    pub assumed: Option<Emitters>,
     /// The a of ln(x + a) in scores; from the truth where absent.
     pub offset: Option<f64>,
 }
@@ -149,9 +149,9 @@ impl Simulated {
         call.build()
     }
 
-    /// What methods are told about a map.
+    /// What methods are given about a map.
     pub(crate) fn context<'a>(&self, truth: &'a RadioMap, seed: u64) -> Context<'a> {
-        let emitters = self.told.unwrap_or(Emitters::Count(self.scenario.emitters));
+        let emitters = self.assumed.unwrap_or(Emitters::Count(self.scenario.emitters));
         Context { emitters, seed, truth: Some(truth), ..Context::default() }
     }
 
@@ -224,8 +224,8 @@ fn share(judged: &mut [Judged]) {
     let known = (ssim("thin_plate"), ssim("kriging"), ssim("oracle"));
     let (Some(plates), Some(kriging), Some(oracle)) = known else { return };
     let bar = plates.max(kriging);
-    let told = ["thin_plate", "kriging", "oracle"];
-    for other in judged.iter_mut().filter(|j| !told.contains(&&*j.label)) {
+    let yardsticks = ["thin_plate", "kriging", "oracle"];
+    for other in judged.iter_mut().filter(|j| !yardsticks.contains(&&*j.label)) {
         other.share = Some((other.ssim.mean - bar) / (oracle - bar));
     }
 }

@@ -23,8 +23,8 @@ pub struct Splits<'a> {
     pub splits: u64,
     /// Seed of the first split; the others follow.
     pub seed: u64,
-    /// The number of emitters that methods are told.
-    pub told: Emitters,
+    /// The number of emitters that methods are given.
+    pub assumed: Emitters,
 }
 
 /// What one method did over all splits.
@@ -66,13 +66,13 @@ impl Splits<'_> {
             let fold = Fold::new(known, &held, &[]).ok_or_else(|| {
                 InputError::Request("too few sensors are left to fit: keep a larger share".into())
             })?;
-            let context = Context { seed, emitters: self.told, ..Context::default() };
+            let context = Context { seed, emitters: self.assumed, ..Context::default() };
             for (i, (call, (all, seconds))) in self.calls.iter().zip(&mut judged).enumerate() {
                 progress.report(number as usize * self.calls.len() + i, total)?;
                 let method = call.build()?;
                 let start = Instant::now();
                 let model = method.fit(&fold.rest, &context, &Progress::silent())?;
-                let found = model.predict(&fold.sites, &Progress::silent())?;
+                let found = fold.predict(&model, &Progress::silent())?;
                 *seconds += start.elapsed().as_secs_f64() / self.splits as f64;
                 let mut own = Residuals::default();
                 own.add(known, &fold, &found);
@@ -111,9 +111,9 @@ mod tests {
     #[test]
     fn every_split_holds_out_what_it_does_not_keep() {
         let (readings, calls) = (survey(), [MethodCall::parse("thin_plate").unwrap()]);
-        let told = Emitters::Auto;
+        let assumed = Emitters::Auto;
         let study =
-            Splits { calls: &calls, readings: &readings, count: 30, splits: 3, seed: 1, told };
+            Splits { calls: &calls, readings: &readings, count: 30, splits: 3, seed: 1, assumed };
         let found = study.run(&Progress::silent()).unwrap();
         // Ten of forty sensors in two bands, three times.
         assert_eq!(found[0].all.entries.len(), 3 * 10 * 2);

@@ -1,4 +1,4 @@
-//! How much of an area lies above a level, and how surely.
+//! The area above a level, with several certainties.
 //!
 //! A level in dB with a spread is taken as normal: the chance that the field lies above a threshold
 //! is Phi((level - threshold) / spread). The best server of a cell is the band with the greatest

@@ -27,7 +27,7 @@ pub struct DeviceReading {
     pub power: f64,
 }
 
-/// Devices whose readings were brought to one level.
+/// Devices whose offsets were removed from the readings.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Devices {

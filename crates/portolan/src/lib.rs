@@ -44,6 +44,7 @@
 #![warn(missing_docs)]
 
 pub mod advise;
+pub mod between;
 pub mod coverage;
 pub mod crs;
 pub mod descent;

@@ -22,6 +22,11 @@ impl Cholesky {
         fine.then_some(Self { lower })
     }
 
+    /// L.
+    pub fn lower(&self) -> MatRef<'_, f64> {
+        self.lower.as_ref()
+    }
+
     /// ln det A.
     pub fn log_det(&self) -> f64 {
         2.0 * (0..self.lower.nrows()).map(|i| self.lower[(i, i)].ln()).sum::<f64>()

@@ -39,7 +39,7 @@ enum Power {
 }
 
 /// Linear power in every cell and band. A factored map stays factored until a dense one is asked
-/// for. NaN marks a cell that nobody knows (unmeasured, inside a building).
+/// for. NaN marks an unmeasured cell, or one inside a building.
 ///
 /// ```
 /// use ndarray::Array3;

@@ -32,7 +32,7 @@ impl<'a> Progress<'a> {
         Self { callback, on_fit: &|| (), range: 0.0..1.0, quiet: false }
     }
 
-    /// Nobody watches, nobody cancels.
+    /// No-op progress: it reports nothing and never cancels.
     pub fn silent() -> Progress<'static> {
         Progress::new(&|_| true)
     }

@@ -401,6 +401,13 @@ impl Readings {
         Self { sites, grid: self.grid.map(|grid| grid.at_height(z_m)), ..self.clone() }
     }
 
+    /// The same with every entry multiplied, and without times.
+    pub(crate) fn levelled(&self, factor: &Array2<f64>) -> Result<Self, InputError> {
+        let values = Values::Power(self.power() * factor);
+        let whole = Self::checked(self.sites.clone(), values, self.scale, self.further)?;
+        Ok(Self { values: whole.values, time_s: None, ..self.clone() })
+    }
+
     pub(crate) fn is_lifted(&self) -> bool {
         self.lifted
     }

@@ -16,7 +16,7 @@ pub const USUAL_PORT: u16 = 8765;
 pub struct ExploreArgs {
     /// Readings, models or maps, or a folder of them; without any a demonstration opens
     pub files: Vec<PathBuf>,
-    /// Port to listen on; 0 takes any that is free [default: 8765, or any where that is taken]
+    /// Port to listen on; 0 takes any free port [default: 8765, or any if it is in use]
     #[arg(long)]
     pub port: Option<u16>,
     /// Do not open a browser
@@ -58,7 +58,7 @@ impl ExploreArgs {
 #[derive(Args)]
 #[command(next_help_heading = "Files")]
 pub struct ReadWords {
-    /// Unit of values whose name does not tell: dbm, db, linear, relative
+    /// Unit of values without one in their name: dbm, db, linear, relative
     #[arg(long)]
     pub unit: Option<String>,
     /// Rows x columns, where the file does not say
@@ -70,7 +70,8 @@ pub struct ReadWords {
     /// x,y in metres of the centre of cell 0,0
     #[arg(long, value_name = "X,Y", allow_hyphen_values = true)]
     pub origin: Option<String>,
-    /// Where on Earth: EPSG:n, or local:LAT,LON [default: the UTM zone of latitudes and longitudes]
+    /// Coordinate system: EPSG:n, or local:LAT,LON [default: the UTM zone of latitudes and
+    /// longitudes]
     #[arg(long, allow_hyphen_values = true)]
     pub crs: Option<String>,
     /// Array or variable of the file that holds the map
@@ -82,41 +83,41 @@ pub struct ReadWords {
     /// Level in dB below which nothing is heard
     #[arg(long, value_name = "DB", requires = "not_heard", allow_hyphen_values = true)]
     pub floor_db: Option<String>,
-    /// The values in a table that are no reading
+    /// Codes in a table that mean "no reading"
     #[arg(long, value_name = "CODE,..", allow_hyphen_values = true)]
     pub missing: Option<String>,
     /// Refuse a table with a line that cannot be read
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub strict: Option<String>,
-    /// Read what looks meaningless (codes as power, floors, places that jump) all the same
+    /// Accept doubtful input (codes as power, several floors, places that jump)
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub accept: Option<String>,
     /// What the input is: csv, wigle, sweep, geojson, trace, npz, npy, mat
     #[arg(long)]
     pub format: Option<String>,
-    /// Which column is what: x=NAME,y=NAME (or lat, lon), value=NAME,band=NAME, bands=PREFIX*
+    /// Meaning of columns: x=NAME,y=NAME (or lat, lon), value=NAME,band=NAME, bands=PREFIX*
     #[arg(long, value_name = "WHAT=NAME,..")]
     pub columns: Option<String>,
-    /// Only lines of which this holds: "floor = 2", "technology = 'LTE' and rsrp > -120"
+    /// Use only lines that meet this condition: "floor = 2", "technology = 'LTE' and rsrp > -120"
     #[arg(long = "where", value_name = "CONDITION")]
     pub filter: Option<String>,
-    /// What tells bands apart in a table with a line per frame: bssid, ssid, freq, channel, or the
-    /// names of columns
+    /// Column that names the band in a table with a line per frame: bssid, ssid, freq, channel, or
+    /// the names of columns
     #[arg(long, value_name = "WHAT")]
     pub band_by: Option<String>,
     /// How the transmitters of a network become one band: strongest, sum or mean [default: strongest]
     #[arg(long, value_name = "HOW")]
     pub combine: Option<String>,
-    /// What a column of frequencies is in, where its name does not tell: Hz, kHz, MHz or GHz
+    /// Unit of a frequency column without a unit in its name: Hz, kHz, MHz or GHz
     #[arg(long, value_name = "UNIT")]
     pub freq_unit: Option<String>,
-    /// Set bands aside that were heard at fewer places
+    /// Leave out bands heard at fewer places
     #[arg(long, value_name = "N")]
     pub min_places: Option<String>,
-    /// Readings within squares of so many metres are one place
+    /// Treat readings within a square of this many metres as one place
     #[arg(long, value_name = "METRES")]
     pub gather: Option<String>,
-    /// What clocks without a zone show: +2, +02:00:13 or Europe/Berlin
+    /// Offset of clocks without a time zone: +2, +02:00:13 or Europe/Berlin
     #[arg(long, value_name = "OFFSET|ZONE", allow_hyphen_values = true)]
     pub utc_offset: Option<String>,
     /// Gather the bins of a sweep into bands of this width, such as 200kHz

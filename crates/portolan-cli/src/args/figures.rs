@@ -8,13 +8,13 @@ use portolan::Emitters;
 
 use super::calibration::CalibrationArgs;
 use super::parse;
-use super::shared::{DeviceName, FlawArgs, ReadArgs, RunArgs, SceneArgs, UnitName};
+use super::shared::{DeviceName, FlawArgs, ObstacleArgs, ReadArgs, RunArgs, SceneArgs, UnitName};
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub enum SplitName {
-    /// Sensor by sensor
+    /// By sensor
     Random,
-    /// Box by box of the survey
+    /// By boxes of the survey
     Blocks,
 }
 
@@ -29,7 +29,7 @@ pub struct ValidateArgs {
     /// How sensors are held out
     #[arg(long, value_enum, default_value = "random")]
     pub split: SplitName,
-    /// Into how many parts the sensors are dealt
+    /// Number of folds
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub folds: u32,
     /// Where to draw the errors at the sensors (.png, .svg, .pdf)
@@ -39,6 +39,8 @@ pub struct ValidateArgs {
     /// z_m (.csv)
     #[arg(long, value_name = "CSV")]
     pub transmitters: Option<PathBuf>,
+    #[command(flatten)]
+    pub obstacles: ObstacleArgs,
     #[command(flatten)]
     pub run: RunArgs,
     /// Print the result as JSON
@@ -87,16 +89,20 @@ pub struct StudyArgs {
     /// Report levels of a quantiser with 1 to 8 bits instead of power (3: the authors' edges)
     #[arg(long)]
     pub bits: Option<u32>,
+    /// Edges between levels, in ln(x + 1e-6): authors (3 bits), quantiles (of simulated maps), even
+    /// (even steps from -12 to -4) or e1,e2,.. [default: authors for 3 bits, else quantiles]
+    #[arg(long, requires = "bits", allow_hyphen_values = true)]
+    pub edges: Option<String>,
     /// Standard deviation of the noise before quantising
     #[arg(long, default_value_t = SIGMA)]
     pub sigma: f64,
-    /// Number of emitters that methods are told, or auto [default: the true number]
+    /// Number of emitters given to the methods, or auto [default: the true number]
     #[arg(long, value_parser = parse::emitters)]
     pub assumed: Option<Emitters>,
     /// The a of ln(x + a); 0 for dB without an offset [default: from the truth]
     #[arg(long)]
     pub offset: Option<f64>,
-    /// Unit of a survey whose column names do not tell
+    /// Unit of a survey without one in its column names
     #[arg(long, value_enum)]
     pub unit: Option<UnitName>,
     /// Where fits of unn on simulated maps run: on a CUDA device all maps of a method together
@@ -140,6 +146,7 @@ impl StudyArgs {
             (self.flaws.gaps.is_some(), "--gaps"),
             (self.flaws.cover.is_some(), "--cover"),
             (self.bits.is_some(), "--bits"),
+            (self.edges.is_some(), "--edges"),
             (self.sigma != SIGMA, "--sigma"),
             (self.assumed.is_some(), "--assumed"),
             (self.offset.is_some(), "--offset"),
@@ -211,7 +218,7 @@ pub struct ReproduceArgs {
     /// Number of threads; the figures do not depend on it, seconds do [default: all]
     #[arg(long)]
     pub threads: Option<usize>,
-    /// Small maps and few iterations, to see that everything runs: the figures mean nothing
+    /// Small maps and few iterations, for tests: the results are not meaningful
     #[arg(long, hide = true)]
     pub tiny: bool,
 }

@@ -40,8 +40,8 @@ pub struct ConvertArgs {
     /// Levels of the areas in a .geojson of a map [default: a few round ones]
     #[arg(long, value_name = "DB", value_delimiter = ',', allow_hyphen_values = true)]
     pub levels: Vec<f64>,
-    /// Show only where this holds: spread=DB at most, distance=METRES to a sensor at most, hull of
-    /// the sensors, or inside a polygon (*.geojson); may be repeated
+    /// Show only cells that meet this condition: spread=DB at most, distance=METRES to a sensor at
+    /// most, hull of the sensors, or inside a polygon (*.geojson); may be repeated
     #[arg(long, value_name = "RULE")]
     pub mask: Vec<MaskRule>,
     /// The readings whose sensors `--mask distance` and `--mask hull` mean

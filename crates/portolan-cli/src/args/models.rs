@@ -4,10 +4,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use portolan_io::Clock;
 use portolan_io::gis::MaskRule;
 
 use super::parse;
-use super::shared::{FitChoice, ReadArgs, RunArgs};
+use super::shared::{FitChoice, MomentArgs, ReadArgs, RunArgs};
 
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
@@ -17,14 +18,16 @@ pub struct EstimateArgs {
     /// Where to write the map (.npz, .mat, .csv, .tif, .nc, .zarr, .geojson, .kmz, .png)
     #[arg(short, long)]
     pub output: PathBuf,
-    /// Show only where this holds: spread=DB at most, distance=METRES to a sensor at most, hull of
-    /// the sensors, or inside a polygon (*.geojson); may be repeated
+    /// Show only cells that meet this condition: spread=DB at most, distance=METRES to a sensor at
+    /// most, hull of the sensors, or inside a polygon (*.geojson); may be repeated
     #[arg(long, value_name = "RULE")]
     pub mask: Vec<MaskRule>,
     /// The height of the map in metres, where readings have heights [default: that of most of them]
     #[arg(long, value_name = "METRES", allow_hyphen_values = true)]
     pub z: Option<f64>,
-    /// Write a map that is beyond memory in float64 instead of float32
+    #[command(flatten)]
+    pub moment: MomentArgs,
+    /// Write a map larger than memory in float64 instead of float32
     #[arg(long)]
     pub f64: bool,
     /// Print what was done as one JSON object
@@ -53,10 +56,26 @@ pub struct FitArgs {
 
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
+pub struct LocateArgs {
+    #[command(flatten)]
+    pub fit: FitChoice,
+    /// Where to write the places and regions (.geojson)
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// Print places and regions as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Replace an existing output
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct PredictArgs {
     /// A model of `portolan fit` (.npz)
     pub model: PathBuf,
-    /// Places to ask about: a table with the columns x_m and y_m (.csv)
+    /// Places to predict: a table with the columns x_m and y_m (.csv)
     #[arg(conflicts_with_all = ["grid", "cell_m", "origin", "region"])]
     pub places: Option<PathBuf>,
     /// Where to write: predictions at places (.csv), or a map (.npz, .mat, .csv, .tif, .nc, .zarr,
@@ -66,11 +85,11 @@ pub struct PredictArgs {
     /// Only these bands: labels, frequencies such as 2412MHz, or numbers from 0
     #[arg(long, value_delimiter = ',')]
     pub bands: Option<Vec<String>>,
-    /// Show only where this holds: spread=DB at most, distance=METRES to a sensor at most, hull of
-    /// the sensors, or inside a polygon (*.geojson); may be repeated
+    /// Show only cells that meet this condition: spread=DB at most, distance=METRES to a sensor at
+    /// most, hull of the sensors, or inside a polygon (*.geojson); may be repeated
     #[arg(long, value_name = "RULE", conflicts_with = "places")]
     pub mask: Vec<MaskRule>,
-    /// Draw a map of so many rows x columns [default: the model's grid]
+    /// Draw a map of this many rows x columns [default: the model's grid]
     #[arg(long, value_parser = parse::grid)]
     pub grid: Option<(usize, usize)>,
     /// Metres per cell of the map
@@ -85,7 +104,12 @@ pub struct PredictArgs {
     /// The height of the map in metres, where readings have heights [default: that of most of them]
     #[arg(long, value_name = "METRES", allow_hyphen_values = true, conflicts_with = "places")]
     pub z: Option<f64>,
-    /// Write a map that is beyond memory in float64 instead of float32
+    #[command(flatten)]
+    pub moment: MomentArgs,
+    /// What times without a zone show: +2, +02:00:13 or Europe/Berlin
+    #[arg(long, value_name = "OFFSET|ZONE", value_parser = Clock::parse, allow_hyphen_values = true)]
+    pub utc_offset: Option<Clock>,
+    /// Write a map larger than memory in float64 instead of float32
     #[arg(long)]
     pub f64: bool,
     /// Number of threads; the result does not depend on it [default: all]
@@ -121,6 +145,29 @@ pub struct UpdateArgs {
 
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
+pub struct ChangesArgs {
+    /// A model of `portolan fit` to surveys with times (.npz)
+    pub model: PathBuf,
+    /// New readings (.npz, .csv, ..)
+    pub readings: PathBuf,
+    /// Share of the bands called changed that may be so by chance
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = parse::share)]
+    pub rate: f64,
+    /// List all bands, not only those that changed
+    #[arg(long)]
+    pub all: bool,
+    /// Number of threads; the result does not depend on it [default: all]
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub struct CoverageArgs {
     /// A model of `portolan fit`, or a map (.npz, .csv, .mat)
     pub input: PathBuf,
@@ -136,13 +183,13 @@ pub struct CoverageArgs {
     /// Heading of the picture
     #[arg(long, requires = "output")]
     pub title: Option<String>,
-    /// Ask a model on so many rows x columns [default: the model's grid]
+    /// Evaluate a model on this many rows x columns [default: the model's grid]
     #[arg(long, value_parser = parse::grid)]
     pub grid: Option<(usize, usize)>,
-    /// Metres per cell that a model is asked on
+    /// Metres per cell of that grid
     #[arg(long)]
     pub cell_m: Option<f64>,
-    /// x,y in metres of the centre of cell 0,0 that a model is asked on
+    /// x,y in metres of the centre of that grid's cell 0,0
     #[arg(long, value_name = "X,Y", value_parser = parse::pair, allow_hyphen_values = true)]
     pub origin: Option<(f64, f64)>,
     /// Only this rectangle in metres
@@ -151,6 +198,8 @@ pub struct CoverageArgs {
     /// The height of the map in metres, where readings have heights [default: that of most of them]
     #[arg(long, value_name = "METRES", allow_hyphen_values = true)]
     pub z: Option<f64>,
+    #[command(flatten)]
+    pub moment: MomentArgs,
     /// Number of threads; the result does not depend on it [default: all]
     #[arg(long)]
     pub threads: Option<usize>,

@@ -1,8 +1,8 @@
 //! Words of the command line.
 
 use portolan::{Cell, Emitters};
-use portolan_io::words;
-pub use portolan_io::words::{
+use portolan_io::parse;
+pub use portolan_io::parse::{
     band_by, combine, format, freq_unit, frequency, grid, pair, range, region, silence,
 };
 
@@ -12,7 +12,7 @@ pub struct Codes(pub Vec<f64>);
 
 impl Codes {
     pub fn parse(text: &str) -> Result<Self, String> {
-        portolan_io::words::missing(text).map(Self)
+        portolan_io::parse::missing(text).map(Self)
     }
 }
 
@@ -26,7 +26,7 @@ fn numbers(text: &str, wrong: impl Fn() -> String) -> Result<Vec<f64>, String> {
 
 /// One to 30 values in rising order.
 pub fn levels(text: &str) -> Result<Levels, String> {
-    words::levels(text).map(Into::into)
+    parse::levels(text).map(Into::into)
 }
 
 pub fn share(text: &str) -> Result<f64, String> {

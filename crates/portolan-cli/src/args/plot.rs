@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::parse;
-use super::shared::ReadArgs;
+use super::shared::{MomentArgs, ReadArgs};
 
 /// Which way the axes run.
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
@@ -27,8 +27,10 @@ pub enum ColoursName {
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
 pub struct PlotArgs {
-    /// The map (.npz, .csv, .mat)
+    /// The map (.npz, .csv, .mat), or with --at a model of `portolan fit`
     pub map: PathBuf,
+    #[command(flatten)]
+    pub moment: MomentArgs,
     /// The picture (.png, .svg, .pdf); without it a preview goes to the terminal
     #[arg(short, long)]
     pub output: Option<PathBuf>,

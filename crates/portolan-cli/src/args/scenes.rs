@@ -61,7 +61,7 @@ pub struct SimulateArgs {
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
 pub struct SenseArgs {
-    /// The map to take readings of
+    /// The map to read
     pub truth: PathBuf,
     /// Where to write (.npz, .mat, .csv)
     #[arg(short, long)]
@@ -89,7 +89,8 @@ pub struct SenseArgs {
     /// Report levels of a quantiser with 1 to 8 bits instead of power
     #[arg(long)]
     pub bits: Option<u32>,
-    /// Inner edges in ln(x + 1e-6), or 'authors' for the paper's 3-bit edges
+    /// Inner edges in ln(x + 1e-6): e1,e2,.., authors (the paper's, 3 bits), even (even steps from
+    /// -12 to -4) or quantiles (of simulated maps, or of a measured map itself) [default: quantiles]
     #[arg(long, requires = "bits", allow_hyphen_values = true)]
     pub edges: Option<String>,
     /// Standard deviation of the noise before quantising [default: 1.7]

@@ -68,7 +68,7 @@ pub struct ReadArgs {
     /// Rows x columns, where the file does not say
     #[arg(long, value_parser = parse::grid)]
     pub grid: Option<(usize, usize)>,
-    /// Unit of values whose name does not tell
+    /// Unit of values without one in their name
     #[arg(long, value_enum)]
     pub unit: Option<UnitName>,
     /// Metres per cell
@@ -77,7 +77,8 @@ pub struct ReadArgs {
     /// x,y in metres of the centre of cell 0,0
     #[arg(long, value_name = "X,Y", value_parser = parse::pair, allow_hyphen_values = true)]
     pub origin: Option<(f64, f64)>,
-    /// Where on Earth: EPSG:n, or local:LAT,LON [default: the UTM zone of latitudes and longitudes]
+    /// Coordinate system: EPSG:n, or local:LAT,LON [default: the UTM zone of latitudes and
+    /// longitudes]
     #[arg(long, value_name = "CRS", allow_hyphen_values = true)]
     pub crs: Option<Crs>,
     /// Array or variable of the file that holds the map
@@ -90,13 +91,13 @@ pub struct ReadArgs {
     /// Level in dB below which nothing is heard [default: the faintest reading of each band]
     #[arg(long, value_name = "DB", requires = "not_heard", allow_hyphen_values = true)]
     pub floor_db: Option<f64>,
-    /// The values in a table that are no reading, such as -200,-340
+    /// Codes in a table that mean "no reading", such as -200,-340
     #[arg(long, value_name = "CODE,..", value_parser = parse::Codes::parse, allow_hyphen_values = true)]
     pub missing: Option<parse::Codes>,
     /// Refuse a table with a line that cannot be read [default: one line of twenty may be such]
     #[arg(long)]
     pub strict: bool,
-    /// Read what looks meaningless (codes as power, floors, places that jump) all the same
+    /// Accept doubtful input (codes as power, several floors, places that jump)
     #[arg(long)]
     pub accept: bool,
     /// What the input is, for standard input (-): csv, wigle, sweep, geojson, trace, npz, npy, mat
@@ -110,35 +111,39 @@ pub struct ReadArgs {
 #[derive(Args)]
 #[command(next_help_heading = "Surveys")]
 pub struct SurveyArgs {
-    /// Which column is what: x=NAME,y=NAME (or lat, lon), value=NAME,band=NAME (or freq, channel),
+    /// Meaning of columns: x=NAME,y=NAME (or lat, lon), value=NAME,band=NAME (or freq, channel),
     /// time=NAME, device=NAME (or none), bands=PREFIX* for a column per band
     #[arg(long, value_name = "WHAT=NAME,..", value_parser = ColumnNames::parse)]
     pub columns: Option<ColumnNames>,
-    /// Only lines of which this holds: "floor = 2", "technology = 'LTE' and rsrp > -120"
+    /// Use only lines that meet this condition: "floor = 2", "technology = 'LTE' and rsrp > -120"
     #[arg(long = "where", value_name = "CONDITION", value_parser = RowFilter::parse)]
     pub filter: Option<RowFilter>,
-    /// What tells bands apart in a table with a line per frame: bssid, ssid, freq, channel, or the
-    /// names of columns
+    /// Column that names the band in a table with a line per frame: bssid, ssid, freq, channel, or
+    /// the names of columns
     #[arg(long, value_name = "WHAT", value_parser = parse::band_by)]
     pub band_by: Option<BandBy>,
     /// How the transmitters of a network become one band: strongest, sum or mean [default: strongest]
     #[arg(long, value_name = "HOW", value_parser = parse::combine)]
     pub combine: Option<Combine>,
-    /// What a column of frequencies is in, where its name does not tell: Hz, kHz, MHz or GHz
+    /// Unit of a frequency column without a unit in its name: Hz, kHz, MHz or GHz
     #[arg(long, value_name = "UNIT", value_parser = parse::freq_unit)]
     pub freq_unit: Option<f64>,
-    /// Set bands aside that were heard at fewer places [default: 5 for transmitters, 1 for frequencies]
+    /// Leave out bands heard at fewer places [default: 5 for transmitters, 1 for frequencies]
     #[arg(long, value_name = "N")]
     pub min_places: Option<usize>,
-    /// Readings within squares of so many metres are one place
+    /// Treat readings within a square of this many metres as one place
     #[arg(long, value_name = "METRES")]
     pub gather: Option<f64>,
     /// Where the receiver of a sweep was: GPX, or a table with time and lat,lon or x_m,y_m
     #[arg(long, value_name = "FILE")]
     pub track: Option<PathBuf>,
-    /// What clocks without a zone show: +2, +02:00:13 or Europe/Berlin
+    /// Offset of clocks without a time zone: +2, +02:00:13 or Europe/Berlin
     #[arg(long, value_name = "OFFSET|ZONE", value_parser = Clock::parse, allow_hyphen_values = true)]
     pub utc_offset: Option<Clock>,
+    /// What numbers in the column of times count, where it is not seconds since 1970: second, minute,
+    /// hour, day, week, month or year
+    #[arg(long, value_name = "UNIT", value_parser = portolan_io::parse::time_unit)]
+    pub time_unit: Option<f64>,
     /// Seconds between two fixes of a track beyond which a place is not known [default: 30]
     #[arg(long, value_name = "SECONDS", requires = "track")]
     pub track_gap: Option<f64>,
@@ -165,6 +170,7 @@ impl SurveyArgs {
             gather_m: self.gather,
             track: self.track.clone(),
             clock: self.utc_offset.clone(),
+            time_unit_s: self.time_unit,
             track_gap_s: self.track_gap,
             band_width_hz: self.band_width,
             band_edges_hz: self.band_edges.clone(),
@@ -252,13 +258,46 @@ pub struct FitChoice {
     /// z_m (.csv)
     #[arg(long, value_name = "CSV")]
     pub transmitters: Option<PathBuf>,
+    #[command(flatten)]
+    pub obstacles: ObstacleArgs,
     /// Where the fit runs: cuda needs method unn; auto takes a CUDA device where there is one
     #[arg(long, value_enum, default_value = "cpu")]
     pub device: DeviceName,
+    /// Fit as if all readings were of one time
+    #[arg(long)]
+    pub ignore_time: bool,
     #[command(flatten)]
     pub run: RunArgs,
     #[command(flatten)]
     pub read: ReadArgs,
+}
+
+/// What stands between transmitters and places.
+#[derive(Args)]
+pub struct ObstacleArgs {
+    /// Walls of a plan: a table of x1_m, y1_m, x2_m, y2_m, material, floor (.csv), or lines and
+    /// polygons with a material (.geojson)
+    #[arg(long, value_name = "PLAN")]
+    pub walls: Option<PathBuf>,
+    /// Metres from floor to floor: floors between a transmitter and a place are counted
+    #[arg(long, value_name = "METRES")]
+    pub floor_height: Option<f64>,
+}
+
+impl ObstacleArgs {
+    /// Whether any was given.
+    pub fn any(&self) -> bool {
+        self.walls.is_some() || self.floor_height.is_some()
+    }
+}
+
+/// When a model is asked about.
+#[derive(Args)]
+pub struct MomentArgs {
+    /// The moment to ask about: 2024-05-01T12:30:00Z, or seconds since 1970 [default: that of the
+    /// latest reading]. Maps in .npz and .nc of several: FROM/TO/STEP with a step such as 6h or 1d
+    #[arg(long, value_name = "MOMENT", allow_hyphen_values = true)]
+    pub at: Option<String>,
 }
 
 /// Where fits run.

@@ -1,4 +1,4 @@
-//! `portolan advise`: where new sensors would help most.
+//! `portolan advise`: places where new sensors reduce the variance most.
 
 mod trial;
 
@@ -7,8 +7,8 @@ use std::path::Path;
 use portolan::advise::{Advice, Process, advise};
 use portolan::estimate::{Capability, method};
 use portolan::{Context, Grid, Model, RadioMap, Readings};
+use portolan_io::json::{advice_csv, advice_json};
 use portolan_io::picture::advice_figure;
-use portolan_io::told::{advice_csv, advice_json};
 use portolan_io::{FileKind, check_output, inspect, read_model, write_bytes};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! `portolan convert`: between file formats.
 
 use portolan::{Crs, RadioMap, Site};
-use portolan_io::drawn::{PartFailure, WatchedParts};
+use portolan_io::export::{PartFailure, WatchedParts};
 use portolan_io::gis::{
     Chosen, MapParts, Mask, MaskRule, Masked, StoredMap, WholeMap, write_emitters, write_raster,
 };

@@ -1,12 +1,13 @@
-//! `portolan coverage`: how much of an area lies above a level, and how surely.
+//! `portolan coverage`: the area above a level, with several certainties.
 
 use portolan::RadioMap;
 use portolan::coverage::CERTAINTIES;
 use portolan_io::covered::Counted;
-use portolan_io::drawn::GridWish;
+use portolan_io::export::GridRequest;
 use portolan_io::picture::Typeface;
 use portolan_io::{FileKind, ReadOptions, inspect, read_map_part, read_model};
 
+use super::moments::at_moment;
 use super::picture::{kind_of, save};
 use super::{check_apart, load_map, named_bands, warn_about};
 use crate::args::CoverageArgs;
@@ -29,6 +30,10 @@ pub fn run(args: &CoverageArgs) -> Result<(), Failure> {
             return Err(Failure::input(format!(
                 "{name}: holds readings, expected a model or a map: fit them first by portolan fit"
             )));
+        }
+        _ if args.moment.at.is_some() => {
+            let name = args.input.display();
+            return Err(Failure::input(format!("{name}: --at asks a model, this is a map")));
         }
         _ => of_map(args)?,
     };
@@ -55,15 +60,15 @@ pub fn run(args: &CoverageArgs) -> Result<(), Failure> {
 }
 
 fn of_model(args: &CoverageArgs) -> Result<Counted, Failure> {
-    let model = read_model(&args.input)?;
-    let wish = GridWish {
+    let model = at_moment(read_model(&args.input)?, &args.moment, None)?;
+    let request = GridRequest {
         grid: args.grid,
         cell_m: args.cell_m,
         origin: args.origin,
         region: args.region,
         z_m: args.z,
     };
-    let grid = wish.on(&model)?;
+    let grid = request.on(&model)?;
     let bands = named_bands(args.bands.as_deref(), model.labels(), model.bands(), "model")?;
     Ok(watched("asking", |progress| Counted::of_model(&model, grid, &bands, args.above, progress))?)
 }

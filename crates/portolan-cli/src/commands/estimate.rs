@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
-use portolan_io::drawn::{GridWish, MapRequest, MapSize, check_map, draw_map};
+use portolan_io::export::{GridRequest, MapRequest, MapSize, check_map, draw_map, draw_moments};
 use portolan_io::gis::Mask;
 use serde_json::json;
 
 use super::fit::{emitters_table, fitted, headline, report};
+use super::moments::{at_moment, series};
 use super::{Seconds, check_target};
 use crate::args::EstimateArgs;
 use crate::failure::Failure;
@@ -24,8 +25,14 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
         Ok(())
     })?;
     check_interrupt()?;
+    let clock = args.fit.read.survey.utc_offset.as_ref();
+    let moments = series(&args.moment, clock)?;
+    let model = match moments {
+        Some(_) => model,
+        None => at_moment(model, &args.moment, clock)?,
+    };
     let start = Instant::now();
-    let grid = GridWish { z_m: args.z, ..GridWish::default() }.on(&model)?;
+    let grid = GridRequest { z_m: args.z, ..GridRequest::default() }.on(&model)?;
     if model.grid().is_none() {
         let (rows, cols, origin) = (grid.rows(), grid.cols(), grid.origin());
         let (cell, x, y) = (grid.cell_m(), origin.x_m, origin.y_m);
@@ -44,7 +51,10 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
         f64: args.f64,
         force: args.force,
     };
-    let notes = watched("drawing", |progress| draw_map(&request, progress))?;
+    let notes = watched("drawing", |progress| match &moments {
+        Some(moments) => draw_moments(&request, moments, progress),
+        None => draw_map(&request, progress),
+    })?;
     let predict_seconds = start.elapsed().as_secs_f64();
     let seconds = Seconds { total: seconds.total + predict_seconds, ..seconds };
     warn(&model.report().notes);

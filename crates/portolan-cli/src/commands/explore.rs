@@ -37,9 +37,7 @@ pub fn run(args: &ExploreArgs) -> Result<(), Failure> {
     let url = server.url();
     emit(&url)?;
     if args.listen.is_some_and(|ip| !ip.is_loopback()) {
-        say(
-            "portolan: whoever has this address can look and fit here; the token is not shown again",
-        );
+        say("portolan: anyone with this address can look and fit; the token is not shown again");
         if args.listen.is_some_and(|ip| ip.is_unspecified()) {
             say(&elsewhere(&server));
         }

@@ -2,17 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use portolan::estimate::{Capability, Entry, check_used, method};
+use portolan::estimate::{Capability, ColumnFinding, Entry, check_used, method};
 use portolan::{Context, EmitterFinding, Emitters, Model, Readings};
-use portolan_io::drawn::Needs;
-use portolan_io::told::model_report;
+use portolan_io::export::Needs;
+use portolan_io::json::model_report;
 use portolan_io::{ReadOptions, check_output, write_model};
 use serde_json::{Value, json};
 
 use super::device::give_engine;
+use super::moments::times_note;
 use super::{
-    MethodCall, Seconds, check_apart, load_map, load_readings, load_transmitters, options_for,
-    timed_fit,
+    MethodCall, Seconds, check_apart, load_map, load_obstacles, load_readings, load_transmitters,
+    options_for, timed_fit,
 };
 use crate::args::{FitArgs, FitChoice};
 use crate::failure::Failure;
@@ -39,6 +40,7 @@ pub fn run(args: &FitArgs) -> Result<(), Failure> {
         return emit_json(&report);
     }
     say(&headline(&args.output, &args.fit, &readings, &model, seconds));
+    columns_table(&model).map_or(Ok(()), |table| emit(&table))?;
     emitters_table(&model).map_or(Ok(()), |table| emit(&table))
 }
 
@@ -54,9 +56,16 @@ pub fn fitted(
     files.extend(choice.truth.as_deref());
     files.extend(choice.start.as_deref());
     check_apart(output, &files)?;
-    check_apart(output, &choice.transmitters.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
+    let beside = choice.transmitters.iter().chain(&choice.obstacles.walls);
+    check_apart(output, &beside.map(PathBuf::as_path).collect::<Vec<_>>())?;
     let options = options_for(&files, &choice.read.options())?;
-    let readings = load_readings(&choice.readings, &options[0])?;
+    let mut readings = load_readings(&choice.readings, &options[0])?;
+    let relative = choice.read.survey.time_unit.is_some();
+    if choice.ignore_time {
+        readings = readings.with_time_s(None)?;
+    } else {
+        warn(&Vec::from_iter(times_note(&readings, method(&choice.method)?, relative)));
+    }
     check(method(&choice.method)?, &readings)?;
     give_engine(choice.device, std::slice::from_mut(&mut call))?;
     let map = |path: &Option<PathBuf>, options: &ReadOptions| {
@@ -65,6 +74,7 @@ pub fn fitted(
     let truth = map(&choice.truth, &options[options.len().min(2) - 1])?;
     let start = map(&choice.start, &options[options.len() - 1])?;
     let known = load_transmitters(choice.transmitters.as_deref(), &readings)?;
+    let obstacles = load_obstacles(&choice.obstacles, &readings, choice.read.accept)?;
     let context = Context {
         emitters: choice.run.emitters,
         seed: choice.run.seed,
@@ -72,6 +82,7 @@ pub fn fitted(
         truth: truth.as_ref(),
         start: start.as_ref(),
         transmitters: &known,
+        obstacles: &obstacles,
     };
     let (model, seconds) =
         timed_fit(&call, &readings, &context).map_err(|failure| failure.about(&choice.readings))?;
@@ -87,6 +98,7 @@ fn check_request(choice: &FitChoice) -> Result<MethodCall, Failure> {
         (Capability::Truth, choice.truth.is_some()),
         (Capability::Start, choice.start.is_some()),
         (Capability::Transmitters, choice.transmitters.is_some()),
+        (Capability::Obstacles, choice.obstacles.any()),
         (Capability::Emitters, choice.run.emitters != Emitters::Auto),
     ];
     for (capability, _) in given.into_iter().filter(|(_, given)| *given) {
@@ -160,6 +172,21 @@ pub fn emitters_table(model: &Model) -> Option<String> {
     (!rows.is_empty()).then(|| table(&header, &rows))
 }
 
+/// What stands between transmitters and places, and what it takes.
+pub fn columns_table(model: &Model) -> Option<String> {
+    let row = |column: &ColumnFinding| {
+        vec![
+            column.name.clone(),
+            format!("{:.1} ± {:.1}", column.loss_db, column.loss_se_db),
+            figure(column.rmse_db, 2),
+            figure(column.rmse_without_db, 2),
+        ]
+    };
+    let rows: Vec<_> = model.report().columns.iter().map(row).collect();
+    let header = ["between", "loss dB each", "rmse dB", "rmse dB without"];
+    (!rows.is_empty()).then(|| table(&header, &rows))
+}
+
 /// "bands 3-17, 40" or "2412-2437 MHz".
 fn occupied_words(finding: &EmitterFinding, freq_hz: Option<&[f64]>) -> String {
     let Some(occupancy) = &finding.occupancy else { return "-".into() };
@@ -186,7 +213,7 @@ fn megahertz(hz: f64) -> String {
     digits.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// What a fit found, for `--json`.
+/// The result of a fit, for `--json`.
 pub fn report(choice: &FitChoice, model: &Model, seconds: Seconds) -> Value {
     let mut report = model_report(model, &choice.method);
     report["seconds"] = json!(seconds.fit);

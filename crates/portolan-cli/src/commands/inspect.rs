@@ -1,7 +1,7 @@
-//! `portolan inspect`: what is in a file.
+//! `portolan inspect`: the contents of a file.
 
 use portolan_io::inspect;
-use portolan_io::told::summary_json;
+use portolan_io::json::summary_json;
 
 use super::warn_about;
 use crate::args::InspectArgs;

@@ -1,7 +1,7 @@
 //! `portolan methods`: every method with its options.
 
 use portolan::estimate::{Capability, Entry, methods};
-use portolan_io::told::method_json;
+use portolan_io::json::method_json;
 use serde_json::Value;
 
 use crate::args::MethodsArgs;
@@ -22,6 +22,7 @@ fn as_text(method: &Entry) -> String {
         (Capability::Start, "--start"),
         (Capability::Emitters, "--emitters"),
         (Capability::Transmitters, "--transmitters"),
+        (Capability::Obstacles, "--walls, --floor-height"),
         (Capability::Device, "--device"),
         (Capability::Grid, "on a grid"),
         (Capability::Truth, "for experiments: needs --truth"),

@@ -3,6 +3,7 @@
 pub mod advise;
 #[cfg(feature = "paper")]
 pub mod bound;
+pub mod changes;
 pub mod compare;
 pub mod completions;
 pub mod convert;
@@ -15,7 +16,9 @@ pub mod fit;
 #[cfg(feature = "cuda")]
 pub mod gpu_check;
 pub mod inspect;
+pub mod locate;
 pub mod methods;
+mod moments;
 mod picture;
 pub mod plot;
 pub mod predict;
@@ -29,17 +32,19 @@ pub mod update;
 pub mod validate;
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use portolan::between::{Between, Floors};
 use portolan::estimate::Transmitter;
 use portolan::{BandLabels, Context, Model, RadioMap, Readings};
 use portolan_io::{
-    Format, ReadOptions, SurveyOptions, check_output, check_output_is_not_input, inspect, read_map,
-    read_readings,
+    Format, PlanOptions, ReadOptions, SurveyOptions, check_output, check_output_is_not_input,
+    inspect, read_map, read_readings, read_walls,
 };
 use portolan_study::MethodCall;
 
+use crate::args::ObstacleArgs;
 use crate::failure::Failure;
 use crate::output::warn;
 use crate::watch::watched;
@@ -55,7 +60,7 @@ fn check_apart(output: &Path, inputs: &[&Path]) -> Result<(), Failure> {
     Ok(check_output_is_not_input(output, inputs)?)
 }
 
-/// Says what the user should know about a file.
+/// Prints the warnings about a file.
 fn warn_about(path: &Path, warnings: &[String]) {
     let named: Vec<String> = warnings.iter().map(|w| format!("{}: {w}", path.display())).collect();
     warn(&named);
@@ -119,6 +124,23 @@ fn load_transmitters(
     let (known, notes) = portolan_io::read_transmitters(path, readings)?;
     warn(&notes);
     Ok(known)
+}
+
+/// What stands between transmitters and places, where anything was given.
+fn load_obstacles(
+    args: &ObstacleArgs,
+    readings: &Readings,
+    accept: bool,
+) -> Result<Vec<Arc<dyn Between>>, Failure> {
+    let mut obstacles: Vec<Arc<dyn Between>> = Vec::new();
+    if let Some(path) = &args.walls {
+        let options = PlanOptions { floor_height_m: args.floor_height, accept };
+        obstacles.push(Arc::new(read_walls(path, readings, options)?));
+    }
+    if let Some(height) = args.floor_height {
+        obstacles.push(Arc::new(Floors::new(height)?));
+    }
+    Ok(obstacles)
 }
 
 /// Reads readings and passes their warnings on.

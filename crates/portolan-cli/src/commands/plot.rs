@@ -4,12 +4,14 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use portolan::{RadioMap, Region};
+use portolan_io::export::GridRequest;
 use portolan_io::picture::{
     Layer, MapFigure, PictureError, PictureKind, Typeface, decibels, factors_figure, map_figure,
     spectrum_figure, terminal,
 };
-use portolan_io::{ReadOptions, read_map_part};
+use portolan_io::{ReadOptions, read_map_part, read_model};
 
+use super::moments::at_moment;
 use super::picture::{axes, kind_of, look, save};
 use super::{
     check_apart, load_map, load_readings, named_bands, options_for, strongest_band, warn_about,
@@ -17,6 +19,7 @@ use super::{
 use crate::args::PlotArgs;
 use crate::failure::Failure;
 use crate::output::emit;
+use crate::watch::watched;
 
 /// Width of the preview in characters.
 const PREVIEW: usize = 72;
@@ -36,6 +39,7 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
     }
     let look = look(&args.look, Layer::of(args.above, args.spread))?;
     let map = match args.region {
+        region if args.moment.at.is_some() => drawn(args, region)?,
         None => load_map(&args.map, &options[0])?,
         Some(region) => load_part(&args.map, region, &options[0])?,
     };
@@ -77,6 +81,14 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
         error => error.into(),
     })?;
     save(output, kind, &scene, &look.typeface, args.look.width, args.force)
+}
+
+/// The map of a model at the moment asked for.
+fn drawn(args: &PlotArgs, region: Option<Region>) -> Result<RadioMap, Failure> {
+    let clock = args.read.survey.utc_offset.as_ref();
+    let model = at_moment(read_model(&args.map)?, &args.moment, clock)?;
+    let grid = GridRequest { region, ..GridRequest::default() }.on(&model)?;
+    Ok(watched("drawing", |progress| model.map(grid, progress))?)
 }
 
 /// Reads a rectangle of a map and passes its warnings on.

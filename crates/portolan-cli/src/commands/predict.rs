@@ -1,13 +1,17 @@
 //! `portolan predict`: what a model says about places, or a map of any grid.
 
+use std::path::Path;
 use std::time::Instant;
 
-use portolan::{Devices, Prediction};
-use portolan_io::drawn::{GridWish, MapRequest, MapSize, Needs, check_map, draw_map};
+use portolan::{Devices, Model, Prediction};
+use portolan_io::export::{
+    GridRequest, MapRequest, MapSize, Needs, check_map, draw_map, draw_moments,
+};
 use portolan_io::gis::Mask;
-use portolan_io::{PlaceTable, check_output, read_model, read_places, write_predictions};
+use portolan_io::{Clock, PlaceTable, check_output, read_model, read_places, write_predictions};
 use serde_json::json;
 
+use super::moments::{ahead_note, at_moment, series};
 use super::{check_apart, check_target, named_bands};
 use crate::args::PredictArgs;
 use crate::failure::Failure;
@@ -29,7 +33,17 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
             check_apart(&args.output, &[&args.model])?;
         }
     }
-    let model = read_model(&args.model)?;
+    let clock = args.utc_offset.as_ref();
+    let moments = series(&args.moment, clock)?;
+    let model = match (&moments, &args.places) {
+        (Some(_), Some(_)) => {
+            return Err(Failure::input(
+                "--at FROM/TO/STEP draws maps: give places their moments in a column of times",
+            ));
+        }
+        (Some(_), None) => read_model(&args.model)?,
+        (None, _) => at_moment(read_model(&args.model)?, &args.moment, clock)?,
+    };
     let bands = named_bands(args.bands.as_deref(), model.labels(), model.bands(), "model")?;
     let start = Instant::now();
     let (asked, notes) = match &args.places {
@@ -38,27 +52,36 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
             let spread = model.gives_spread();
             let needs = Needs::of_places(places.sites.len(), bands.len(), spread);
             warn(&Vec::from_iter(needs.check(&args.output)?));
-            let found = watched("predicting", |progress| {
-                model.predict_bands(&places.sites, &bands, progress)
+            let (time_s, mut notes) = match &args.moment.at {
+                Some(_) => (None, Vec::new()),
+                None => asked_times(path, &places, &model, clock)?,
+            };
+            let found = watched("predicting", |progress| match &time_s {
+                Some(time_s) => model.predict_at_times(&places.sites, time_s, &bands, progress),
+                None => model.predict_bands(&places.sites, &bands, progress),
             })?;
             check_interrupt()?;
-            let (found, notes) = match model.devices() {
-                Some(devices) => read_by(found, devices, &places),
-                None => (found, Vec::new()),
+            let found = match model.devices() {
+                Some(devices) => {
+                    let (found, unknown) = read_by(found, devices, &places);
+                    notes.extend(unknown);
+                    found
+                }
+                None => found,
             };
             let about = (model.labels(), &bands[..], model.scale());
             write_predictions(&args.output, &places, &found, about, args.force)?;
             (format!("{} places", places.sites.len()), notes)
         }
         None => {
-            let wish = GridWish {
+            let request = GridRequest {
                 grid: args.grid,
                 cell_m: args.cell_m,
                 origin: args.origin,
                 region: args.region,
                 z_m: args.z,
             };
-            let grid = wish.on(&model)?;
+            let grid = request.on(&model)?;
             let (output, force) = (&args.output, args.force);
             let size = MapSize::of_model(&model, grid, bands.len());
             let note = check_map(&size, model.crs(), (output, force), args.f64)?;
@@ -66,7 +89,10 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
             let mask = Mask::new(&args.mask, model.sites(), model.crs())?;
             let (model, bands, mask, f64) = (&model, &bands[..], &mask, args.f64);
             let request = MapRequest { model, grid, bands, mask, output, f64, force };
-            let notes = watched("drawing", |progress| draw_map(&request, progress))?;
+            let notes = watched("drawing", |progress| match &moments {
+                Some(moments) => draw_moments(&request, moments, progress),
+                None => draw_map(&request, progress),
+            })?;
             (format!("{} x {} cells of {} m", grid.rows(), grid.cols(), grid.cell_m()), notes)
         }
     };
@@ -80,6 +106,24 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     }
     say(&format!("{}: {asked}, {} band(s) in {seconds:.2} s", args.output.display(), bands.len()));
     Ok(())
+}
+
+/// The moments that a table of places asks about.
+fn asked_times(
+    path: &Path,
+    places: &PlaceTable,
+    model: &Model,
+    clock: Option<&Clock>,
+) -> Result<(Option<Vec<f64>>, Vec<String>), Failure> {
+    // A column of times that nothing can be made of is a column like any other.
+    if model.time_span().is_none() {
+        return Ok((None, Vec::new()));
+    }
+    let wrong = |why: String| Failure::input(format!("{}: {why}", path.display()));
+    let time_s = places.time_s(clock).map_err(wrong)?;
+    let known = time_s.iter().flatten().copied();
+    let notes = Vec::from_iter(ahead_note(model, known.fold(f64::NEG_INFINITY, f64::max)));
+    Ok((time_s, notes))
 }
 
 /// What the devices that the places name would read there.

@@ -1,8 +1,8 @@
 //! `portolan sense`: readings of a map.
 
-use portolan::Cell;
 use portolan::quantiser::AUTHORS_EDGES;
 use portolan::sense::{Quantising, Sensing, SensorLayout, sense};
+use portolan::{Cell, Quantiser};
 use portolan_io::{Format, WriteOptions, write_readings};
 
 use super::{check_apart, check_target, load_map};
@@ -78,15 +78,31 @@ fn cells(option: &str, words: &str) -> Result<Vec<Cell>, Failure> {
 
 fn quantising(args: &SenseArgs) -> Result<Option<Quantising>, Failure> {
     let Some(bits) = args.bits else { return Ok(None) };
-    let edges = match args.edges.as_deref() {
-        None => None,
-        Some("authors") => Some(AUTHORS_EDGES.to_vec()),
-        Some(list) => {
+    let edges = edges(args.edges.as_deref().unwrap_or("quantiles"), bits)?;
+    Ok(Some(Quantising { bits, edges, sigma: args.sigma.unwrap_or(1.7) }))
+}
+
+/// Where even steps begin and end, in ln(x + 1e-6).
+const EVEN: (f64, f64) = (-12.0, -4.0);
+
+/// Edges by name or one by one; None where quantiles make them.
+pub(super) fn edges(words: &str, bits: u32) -> Result<Option<Vec<f64>>, Failure> {
+    Ok(match words {
+        "quantiles" => None,
+        "authors" => Some(AUTHORS_EDGES.to_vec()),
+        "even" => {
+            let steps = Quantiser::levels_for_bits(bits)?;
+            let step = (EVEN.1 - EVEN.0) / (steps as f64 - 2.0).max(1.0);
+            let first = if steps == 2 { 0.5 * (EVEN.0 + EVEN.1) } else { EVEN.0 };
+            Some((0..steps - 1).map(|i| first + step * i as f64).collect())
+        }
+        list => {
             let parsed: Result<Vec<f64>, _> = list.split(',').map(|e| e.trim().parse()).collect();
             Some(parsed.map_err(|_| {
-                Failure::input(format!("--edges '{list}': expected numbers e1,e2,.. or authors"))
+                Failure::input(format!(
+                    "--edges '{list}': expected authors, even, quantiles or numbers e1,e2,.."
+                ))
             })?)
         }
-    };
-    Ok(Some(Quantising { bits, edges, sigma: args.sigma.unwrap_or(1.7) }))
+    })
 }

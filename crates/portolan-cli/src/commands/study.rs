@@ -9,7 +9,6 @@ mod real;
 use std::path::Path;
 
 use portolan::Grid;
-use portolan::quantiser::AUTHORS_EDGES;
 use portolan::sense::{Quantising, Sensing, SensorLayout};
 use portolan_study::{Judged, Simulated};
 use serde_json::{Value, json};
@@ -17,6 +16,7 @@ use serde_json::{Value, json};
 use super::MethodCall;
 use super::device::give_engine;
 use super::score::check_offset;
+use super::sense::edges;
 use crate::args::StudyArgs;
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, figure, say, table};
@@ -101,15 +101,11 @@ fn judge(
             snr_db: args.flaws.snr_db,
             gaps: args.flaws.gaps.unwrap_or(0.0),
             cover: args.flaws.cover.unwrap_or(1.0),
-            quantising: args.bits.map(|bits| Quantising {
-                bits,
-                edges: (bits == 3).then(|| AUTHORS_EDGES.to_vec()),
-                sigma: args.sigma,
-            }),
+            quantising: quantising(args)?,
             seed: args.seed,
         },
         maps: maps(args),
-        told: args.assumed,
+        assumed: args.assumed,
         offset: args.offset,
     };
     let judged = stepwise("study", maps(args) as usize * calls.len(), |p| study.run(p))?;
@@ -126,6 +122,13 @@ fn judge(
         ));
     }
     Ok(judged.into_iter().map(Row).collect())
+}
+
+fn quantising(args: &StudyArgs) -> Result<Option<Quantising>, Failure> {
+    let Some(bits) = args.bits else { return Ok(None) };
+    let usual = if bits == 3 { "authors" } else { "quantiles" };
+    let edges = edges(args.edges.as_deref().unwrap_or(usual), bits)?;
+    Ok(Some(Quantising { bits, edges, sigma: args.sigma }))
 }
 
 const HEADER: [&str; 9] =

@@ -1,4 +1,4 @@
-//! `portolan update`: further readings for a model, under the law that its fit found.
+//! `portolan update`: further readings for a model, under the fitted law.
 
 use std::time::Instant;
 

@@ -1,15 +1,15 @@
-//! `portolan validate`: how well methods would have predicted one's own sensors.
+//! `portolan validate`: cross-validation of methods on a survey's own sensors.
 
 use std::time::Instant;
 
 use portolan::estimate::{Capability, Fold, Residuals, Split, check_used, folds, repeated_rows};
 use portolan::{Context, Readings};
+use portolan_io::json::{coverage_json, residuals_json};
 use portolan_io::picture::residuals_figure;
-use portolan_io::told::{coverage_json, residuals_json};
 use serde_json::{Value, json};
 
 use super::picture::{draw, kind_of};
-use super::{MethodCall, check_apart, load_readings, load_transmitters};
+use super::{MethodCall, check_apart, load_obstacles, load_readings, load_transmitters};
 use crate::args::{SplitName, ValidateArgs};
 use crate::failure::Failure;
 use crate::output::{emit, emit_json, figure, say, table};
@@ -37,6 +37,9 @@ pub fn run(args: &ValidateArgs) -> Result<(), Failure> {
         // Some of the methods make use of them; the others do not look at them.
         check_used(Capability::Transmitters, calls.iter().map(|call| call.name.as_str()))?;
     }
+    if args.obstacles.any() {
+        check_used(Capability::Obstacles, calls.iter().map(|call| call.name.as_str()))?;
+    }
     let readings = load_readings(&args.readings, &args.read.options())?;
     let split = match args.split {
         SplitName::Random => Split::Random,
@@ -51,10 +54,12 @@ pub fn run(args: &ValidateArgs) -> Result<(), Failure> {
         )));
     }
     let known = load_transmitters(args.transmitters.as_deref(), &readings)?;
+    let obstacles = load_obstacles(&args.obstacles, &readings, args.read.accept)?;
     let context = Context {
         emitters: args.run.emitters,
         seed: args.run.seed,
         transmitters: &known,
+        obstacles: &obstacles,
         ..Context::default()
     };
     let mut rows = Vec::new();
@@ -99,7 +104,7 @@ fn judge(
             let model = method.fit(&fold.rest, &context, &part)?;
             row.fit_seconds += start.elapsed().as_secs_f64();
             let start = Instant::now();
-            let found = model.predict(&fold.sites, &part.quiet())?;
+            let found = fold.predict(&model, &part.quiet())?;
             row.predict_seconds += start.elapsed().as_secs_f64();
             let into = if i < dealt.len() { &mut row.residuals } else { &mut row.repeated };
             into.add(readings, &fold, &found);

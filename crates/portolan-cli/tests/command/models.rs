@@ -1,4 +1,4 @@
-//! Fit once, ask anywhere: models, predictions at places, maps of any grid.
+//! Fit once, predict anywhere: models, predictions at places, maps of any grid.
 
 use crate::npz::npz;
 use crate::support::{Desk, METHODS, table};

@@ -189,7 +189,7 @@ fn a_map_beyond_the_disk_is_refused_before_the_fit() {
     // On such a grid no decoder could be fitted: the refusal must come first.
     let wide = "--grid 50000000x50000000 -o map.npz";
     // The expected spread counts, but for auto, which may choose a method without.
-    for (method, takes) in [("kriging", "20.0 PB"), ("auto", "10.0 PB"), ("unn", "10.0 PB")] {
+    for (method, takes) in [("kriging", "20.0 PB"), ("auto", "10.0 PB"), ("btd", "10.0 PB")] {
         let what = format!("map.npz: a map of 50000000 x 50000000 x 1 takes {takes}");
         let args = format!("estimate table.csv --method {method} {wide}");
         desk.refused(&args, &[&what, "are free there"]);

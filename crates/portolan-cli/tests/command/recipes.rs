@@ -33,5 +33,5 @@ fn the_recipes_work_as_written() {
     }
     assert!(ran >= 10, "{ran} commands");
     // The same log, read by its names and by the caller's.
-    assert_eq!(desk.read("phone.npz"), desk.read("told.npz"));
+    assert_eq!(desk.read("phone.npz"), desk.read("columns.npz"));
 }

@@ -1,5 +1,9 @@
 //! What powers are measured in, what was not heard, and what a method is told.
 
+use portolan::sense::{Quantising, Sensing, SensorLayout, sense};
+use portolan::simulate::{Scenario, simulate};
+use portolan::{Grid, Values};
+
 use crate::npz::npz;
 use crate::support::{Desk, table};
 
@@ -107,4 +111,30 @@ fn an_option_that_is_gone_is_refused() {
     let desk = Desk::with_readings();
     let args = "estimate readings.npz -o x.npz --set budget=3";
     desk.refused(args, &["auto", "'budget'", "folds"]);
+}
+
+#[test]
+fn levels_without_their_noise_show_it() {
+    let desk = Desk::new();
+    let grid = Grid::new(24, 24, 1.0).unwrap();
+    let scenario = Scenario { bands: 12, emitters: 2, seed: 5, ..Scenario::new(grid) };
+    let quantising = Some(Quantising { bits: 3, edges: None, sigma: 0.5 });
+    let sensing = Sensing { quantising, ..Sensing::exact(SensorLayout::Count(80), 1) };
+    let readings = sense(&simulate(&scenario).unwrap(), &sensing).unwrap();
+    let Values::Levels { levels, quantiser } = readings.values() else { panic!("no levels") };
+    let cells = readings.cells(grid).unwrap();
+    let places: Vec<f64> = cells.iter().flat_map(|c| [c.row as f64, c.col as f64]).collect();
+    let levels: Vec<f64> = levels.iter().map(|level| f64::from(*level)).collect();
+    let arrays = [
+        ("grid", &[2][..], &[24.0, 24.0][..]),
+        ("cells", &[80, 2][..], &places[..]),
+        ("levels", &[80, 12][..], &levels[..]),
+        ("edges", &[7][..], quantiser.edges()),
+        ("a", &[][..], &[1e-6][..]),
+    ];
+    desk.write("r.npz", npz(&arrays));
+    let said = desk.ok("estimate r.npz -o map.npz --method field --emitters 2");
+    assert!(said.stderr.contains("'sigma' is missing: taken to be 0."), "{}", said.stderr);
+    let sigma = desk.json("inspect r.npz --json")["quantiser"]["sigma"].as_f64().unwrap();
+    assert!((0.35..0.7).contains(&sigma), "{sigma}");
 }

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use ndarray::Array2;
 use portolan::estimate::{self, Capability};
 use portolan::{Crs, Progress, Readings, Scale, Site};
-use portolan_io::drawn::asked_height;
+use portolan_io::export::asked_height;
 use portolan_io::gis::earth::Projection;
+use portolan_io::json::{emitter_json, method_json, model_report};
 use portolan_io::picture::ColourMap;
-use portolan_io::told::{emitter_json, method_json, model_report};
 use serde_json::{Value, json};
 
 use super::{Id, Shared, State, band_of, item_of, rounded};
@@ -69,7 +69,7 @@ fn kind(item: &Item) -> &'static str {
     }
 }
 
-/// How an item came about.
+/// The origin of an item.
 fn source(item: &Item) -> Value {
     match &item.source {
         Source::File { name, words } => json!({ "file": name, "words": words }),

@@ -13,19 +13,19 @@ use axum::response::{IntoResponse, Response};
 use hyper::body::{Bytes, Frame, SizeHint};
 use portolan::Progress;
 use portolan::advise::MOST_PLACES;
+use portolan_io::json::{advice_json, residuals_json};
 use portolan_io::picture::mean_errors;
-use portolan_io::told::{advice_json, residuals_json};
 use serde_json::{Value, json};
 
 use super::{Id, Shared, State, done, item_of, json_body, rounded, upload_body};
 use crate::answer::{Answered, Refusal, json_answer};
-use crate::commands::{file_name, for_fit, for_job, for_wish, same_bytes};
+use crate::commands::{file_name, for_fit, for_job, for_request, same_bytes};
 use crate::export::{Written, write, write_job};
 use crate::jobs::{About, Job, Outcome};
 use crate::library::{FitCall, Settings};
 use crate::query::Query;
-use crate::uploads::Words;
-use crate::wish::Wish;
+use crate::request::ExportRequest;
+use crate::uploads::Fields;
 use crate::work::{Validation, advised, judge};
 
 /// Methods of one validation.
@@ -217,7 +217,7 @@ pub async fn upload(shared: State, query: Query, request: Request) -> Answered {
     let name = query.text("name").unwrap_or("upload").to_string();
     let bytes = upload_body(request).await?;
     let found = shared
-        .question(move |shared| Ok(shared.uploads.add(&name, &bytes)?.preview(&Words::new())))
+        .question(move |shared| Ok(shared.uploads.add(&name, &bytes)?.preview(&Fields::new())))
         .await?;
     Ok(json_answer(&found))
 }
@@ -244,19 +244,19 @@ pub async fn open(shared: State, Id(id): Id, request: Request) -> Answered {
 /// The lines that write what the same query exports.
 pub async fn commands(shared: State, Id(id): Id, query: Query) -> Answered {
     let item = item_of(&shared, id)?;
-    let wish = Wish::parse(&query, &item, &shared.uploads)?;
-    let lines = for_wish(&shared.library, &item, &wish)?;
+    let request = ExportRequest::parse(&query, &item, &shared.uploads)?;
+    let lines = for_request(&shared.library, &item, &request)?;
     Ok(json_answer(&json!({
-        "commands": lines, "file": file_name(&wish), "same_bytes": same_bytes(&item, &wish),
+        "commands": lines, "file": file_name(&request), "same_bytes": same_bytes(&item, &request),
     })))
 }
 
 /// A file of an item.
 pub async fn export(shared: State, Id(id): Id, query: Query) -> Answered {
     let item = item_of(&shared, id)?;
-    let wish = Wish::parse(&query, &item, &shared.uploads)?;
+    let request = ExportRequest::parse(&query, &item, &shared.uploads)?;
     written(&shared, move |shared| {
-        write(&shared.library, &item, &wish, &file_name(&wish), &Progress::silent())
+        write(&shared.library, &item, &request, &file_name(&request), &Progress::silent())
     })
     .await
 }
@@ -276,8 +276,7 @@ async fn written(
     let own = shared.clone();
     let found = tokio::task::spawn_blocking(move || work(&own)).await;
     drop(turn);
-    let written =
-        found.map_err(|_| Refusal::broken("the export broke off: a mistake of ours"))??;
+    let written = found.map_err(|_| Refusal::broken("the export failed: internal error"))??;
     answer(written)
 }
 

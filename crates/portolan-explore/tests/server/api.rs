@@ -84,7 +84,7 @@ fn places_and_sensors_are_told_as_the_model_has_them() {
     let far: Vec<f64> = near.iter().map(|n| n["distance_m"].as_f64().unwrap()).collect();
     assert!(far.windows(2).all(|pair| pair[0] <= pair[1]) && far[0] < 3.0);
     assert!(told["lat_lon"].is_null());
-    // What the map says at the sensor, not at the place that was asked.
+    // What the map says at the sensor, not at the selected place.
     let site = Site::new(near[0]["x_m"].as_f64().unwrap(), near[0]["y_m"].as_f64().unwrap());
     let known = model.predict(&[site], &Progress::silent()).unwrap();
     let there = 10.0 * known.power[[0, 2]].log10();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use portolan::{Context, Progress};
 use portolan_explore::Explorer;
 use portolan_io::covered::Counted;
-use portolan_io::drawn::{GridWish, MapRequest, draw_map};
+use portolan_io::export::{GridRequest, MapRequest, draw_map};
 use portolan_io::gis::Mask;
 use portolan_io::picture::{Layer, Look, PictureKind, Typeface, factors_figure, spectrum_figure};
 use portolan_io::{
@@ -54,16 +54,16 @@ fn exports_hold_the_bytes_of_the_writers() {
     let (server, model) = with_model();
     let folder = tempfile::tempdir().unwrap();
     for (query, ending, wish, bands) in [
-        ("format=npz", "npz", GridWish::default(), vec![0, 1, 2]),
-        ("format=csv&bands=2,0", "csv", GridWish::default(), vec![2, 0]),
+        ("format=npz", "npz", GridRequest::default(), vec![0, 1, 2]),
+        ("format=csv&bands=2,0", "csv", GridRequest::default(), vec![2, 0]),
         (
             "format=tif&cell-m=0.5",
             "tif",
-            GridWish { cell_m: Some(0.5), ..GridWish::default() },
+            GridRequest { cell_m: Some(0.5), ..GridRequest::default() },
             vec![0, 1, 2],
         ),
-        ("format=geojson&bands=1&mask=spread=3;hull", "geojson", GridWish::default(), vec![1]),
-        ("format=mat", "mat", GridWish::default(), vec![0, 1, 2]),
+        ("format=geojson&bands=1&mask=spread=3;hull", "geojson", GridRequest::default(), vec![1]),
+        ("format=mat", "mat", GridRequest::default(), vec![0, 1, 2]),
     ] {
         let path = folder.path().join(format!("map.{ending}"));
         let rules: Vec<_> = match query.contains("mask") {
@@ -118,7 +118,7 @@ fn coverage_bands_factors_and_places_are_the_writers() {
         found["commands"].as_array().unwrap().last().unwrap().as_str().unwrap().to_string()
     };
     let quiet = Progress::silent();
-    let grid = GridWish { cell_m: Some(2.0), ..GridWish::default() }.on(&model).unwrap();
+    let grid = GridRequest { cell_m: Some(2.0), ..GridRequest::default() }.on(&model).unwrap();
     let counted = Counted::of_model(&model, grid, &[0, 2], -65.0, &quiet).unwrap();
     let query = "what=coverage&above=-65&bands=0,2&cell-m=2";
     assert_eq!(export(query), format!("{:#}\n", counted.json()).into_bytes());
@@ -237,12 +237,12 @@ fn validation_and_advice_say_what_the_library_says() {
     let map = model.default_map(&Progress::silent()).unwrap();
     let known = portolan::advise::advise(model.sites(), &map, &[], process, 3, &Progress::silent())
         .unwrap();
-    assert_eq!(done["advice"], portolan_io::told::advice_json(&known, map.grid()));
+    assert_eq!(done["advice"], portolan_io::json::advice_json(&known, map.grid()));
     let places = get(&server, &format!("/api/jobs/{}/export?format=svg", done["id"]));
     let drawn = portolan_io::picture::advice_figure(model.sites(), &map, &known).unwrap();
     assert_eq!(places.body, PictureKind::Svg.bytes(&drawn, None).unwrap().0);
     let table = get(&server, &format!("/api/jobs/{}/export?format=csv", done["id"]));
-    assert_eq!(table.body, portolan_io::told::advice_csv(&known, map.grid()).into_bytes());
+    assert_eq!(table.body, portolan_io::json::advice_csv(&known, map.grid()).into_bytes());
 }
 
 #[test]
@@ -465,7 +465,7 @@ fn an_item_can_be_closed() {
         (404, 404)
     );
     assert_eq!(close(2).status, 404);
-    // Readings take the fits to them along, and what is still being fitted.
+    // Closing readings also closes their fits, and what is still being fitted.
     let fit = |settings: Value| json!({ "kind": "fit", "readings": 1, "method": "unn", "settings": settings });
     start(&server, fit(json!({ "iterations": 900_000 })));
     let job = start(&server, json!({ "kind": "fit", "readings": 1, "method": "idw" }));

@@ -1,5 +1,5 @@
 //! Areas at or above a level, by marching squares on cell centres with linear interpolation along
-//! the edges (Lorensen and Cline, 1987, in the plane). Towards a cell that nobody knows, and towards
+//! the edges (Lorensen and Cline, 1987, in the plane). Towards an unmeasured cell, and towards
 //! the edge of the map, an area ends with its cells: half a cell from their centres.
 
 use std::collections::HashMap;

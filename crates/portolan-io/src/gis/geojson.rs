@@ -45,7 +45,7 @@ impl Places {
         Ok([at.lon - 360.0 * turns, at.lat].map(|degrees| (degrees * 1e9).round() / 1e9))
     }
 
-    fn ring(&self, sites: impl Iterator<Item = Site>) -> Check<Vec<[f64; 2]>> {
+    pub fn ring(&self, sites: impl Iterator<Item = Site>) -> Check<Vec<[f64; 2]>> {
         let mut ring = sites.map(|site| self.of(site)).collect::<Check<Vec<_>>>()?;
         ring.dedup();
         if ring.len() > 1 && ring.first() == ring.last() {
@@ -56,15 +56,20 @@ impl Places {
     }
 }
 
-fn point(places: &Places, site: Site) -> Check<Value> {
+pub(crate) fn point(places: &Places, site: Site) -> Check<Value> {
     Ok(json!({ "type": "Point", "coordinates": places.of(site)? }))
 }
 
-fn feature(geometry: &Value, properties: &Value) -> Value {
+pub(crate) fn feature(geometry: &Value, properties: &Value) -> Value {
     json!({ "type": "Feature", "geometry": geometry, "properties": properties })
 }
 
-fn write_features(path: &Path, crs: Option<Crs>, features: &[Value], force: bool) -> Result<()> {
+pub(crate) fn write_features(
+    path: &Path,
+    crs: Option<Crs>,
+    features: &[Value],
+    force: bool,
+) -> Result<()> {
     write_file(path, force, |out| {
         out.write_all(b"{\"type\":\"FeatureCollection\",")?;
         if crs.is_none() {

@@ -30,25 +30,41 @@ pub(super) fn write_netcdf<P: MapParts>(
     parts: &mut P,
     force: bool,
 ) -> Result<(), P::Error> {
-    let about = parts.about().clone();
+    write_moments(path, None, std::slice::from_mut(parts), force)
+}
+
+/// Writes maps of several moments, in seconds since 1970, or one without a time.
+pub(crate) fn write_moments<P: MapParts>(
+    path: &Path,
+    time_s: Option<&[f64]>,
+    moments: &mut [P],
+    force: bool,
+) -> Result<(), P::Error> {
+    let about = moments[0].about().clone();
     let in_target = |problem: Problem| problem.in_target(path);
-    let (mut file, power, spread) = describe(&about).map_err(in_target)?;
-    each_block(path, parts, SIDE, |block| {
-        let all = |range: std::ops::Range<usize>| NcSliceInfoElem::Slice {
-            start: range.start as u64,
-            end: range.end as u64,
-            step: 1,
-        };
-        for layer in block.layers() {
-            let (band, is_spread) = layer.band();
-            let variable = spread.filter(|_| is_spread).unwrap_or(power);
-            let place = [all(band..band + 1), all(block.lines.clone()), all(block.columns.clone())];
-            let selection = NcSliceInfo { selections: place.to_vec() };
-            let put = file.write_variable_slice(variable, &selection, &layer.image());
-            put.map_err(|error| in_target(wrong(&error)))?;
-        }
-        Ok(())
-    })?;
+    let (mut file, power, spread) = describe(&about, time_s).map_err(in_target)?;
+    for (moment, parts) in moments.iter_mut().enumerate() {
+        each_block(path, parts, SIDE, |block| {
+            let all = |range: std::ops::Range<usize>| NcSliceInfoElem::Slice {
+                start: range.start as u64,
+                end: range.end as u64,
+                step: 1,
+            };
+            for layer in block.layers() {
+                let (band, is_spread) = layer.band();
+                let variable = spread.filter(|_| is_spread).unwrap_or(power);
+                let mut place =
+                    vec![all(band..band + 1), all(block.lines.clone()), all(block.columns.clone())];
+                if time_s.is_some() {
+                    place.insert(0, all(moment..moment + 1));
+                }
+                let selection = NcSliceInfo { selections: place };
+                let put = file.write_variable_slice(variable, &selection, &layer.image());
+                put.map_err(|error| in_target(wrong(&error)))?;
+            }
+            Ok(())
+        })?;
+    }
     let (_, bytes) = file
         .to_vec(NcWriteOptions { format: NcWriteFormat::Nc4 })
         .map_err(|error| in_target(wrong(&error)))?;
@@ -70,9 +86,12 @@ pub(super) fn check_size(plan: &MapPlan) -> Check<()> {
 }
 
 /// A file with everything but the layers.
-fn describe(about: &MapAbout) -> Check<(NcFileBuilder, Variable, Option<Variable>)> {
+fn describe(
+    about: &MapAbout,
+    time_s: Option<&[f64]>,
+) -> Check<(NcFileBuilder, Variable, Option<Variable>)> {
     let mapping = about.crs.map(grid_mapping).transpose()?;
-    build(about, mapping).map_err(|error| wrong(&error))
+    build(about, time_s, mapping).map_err(|error| wrong(&error))
 }
 
 fn text(text: &str) -> NcAttrValue {
@@ -81,6 +100,7 @@ fn text(text: &str) -> NcAttrValue {
 
 fn build(
     about: &MapAbout,
+    time_s: Option<&[f64]>,
     mapping: Option<Vec<(&'static str, Word)>>,
 ) -> Result<(NcFileBuilder, Variable, Option<Variable>), netcdf_writer::Error> {
     let (columns, lines, bands) = (about.grid.rows(), about.grid.cols(), about.bands);
@@ -88,6 +108,18 @@ fn build(
     file.add_attribute("Conventions", text("CF-1.11"))?;
     file.add_attribute("title", text("Radio map"))?;
     file.add_attribute("source", text("Portolan"))?;
+    let mut axes = Vec::new();
+    if let Some(time_s) = time_s {
+        let time = file.add_dimension("time", time_s.len() as u64)?;
+        let variable = file.add_variable::<f64>("time", &[time])?;
+        file.write_variable(variable, time_s)?;
+        file.add_variable_attribute(variable, "standard_name", text("time"))?;
+        file.add_variable_attribute(variable, "long_name", text("moment of the map"))?;
+        file.add_variable_attribute(variable, "units", text("seconds since 1970-01-01 00:00:00"))?;
+        file.add_variable_attribute(variable, "calendar", text("standard"))?;
+        file.add_variable_attribute(variable, "axis", text("T"))?;
+        axes.push(time);
+    }
     let band = file.add_dimension("band", bands as u64)?;
     let y = file.add_dimension("y", lines as u64)?;
     let x = file.add_dimension("x", columns as u64)?;
@@ -133,9 +165,11 @@ fn build(
             file.add_variable_attribute(variable, name, value)?;
         }
     }
+    axes.extend([band, y, x]);
     let mut layer = |name: &str, long_name: &str, units: &str| {
-        let variable = file.add_variable::<f32>(name, &[band, y, x])?;
-        let chunk = [1, lines.min(SIDE) as u64, columns.min(SIDE) as u64];
+        let variable = file.add_variable::<f32>(name, &axes)?;
+        let mut chunk = vec![1; axes.len() - 2];
+        chunk.extend([lines.min(SIDE) as u64, columns.min(SIDE) as u64]);
         file.set_variable_chunking(variable, chunk)?;
         file.set_variable_deflate(variable, Some(5), true)?;
         file.set_variable_fill_value(variable, f32::NAN)?;

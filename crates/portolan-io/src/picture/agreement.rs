@@ -210,8 +210,8 @@ impl Painter<'_> {
     }
 }
 
-/// Whole cells around all but the outermost thousandth of the values: a few wild readings do not
-/// shrink the rest.
+/// Whole cells around all but the outermost thousandth of the values: a few outliers do not shrink
+/// the rest.
 fn range(surveys: &[Agreement]) -> (f64, f64) {
     let both = surveys.iter().flat_map(|s| &s.pairs).flat_map(|(a, b)| [*a, *b]);
     let mut values: Vec<f64> = both.filter(|v| v.is_finite()).collect();

@@ -55,7 +55,7 @@ pub fn heard(readings: &Readings, band: usize, offset: f64) -> Vec<(Site, Option
     heard.map(|(site, p)| (*site, Some(10.0 * (p + offset).log10()))).collect()
 }
 
-/// Where an emitter is, and how surely; a place that is known has no ellipse.
+/// An emitter's place and its confidence ellipse; a place that is known has no ellipse.
 pub(super) fn emitter(map: &RadioMap, number: usize) -> (Site, Option<[f64; 2]>) {
     let se = map.emitter_se_m().get(number).copied();
     (map.emitters()[number], se.filter(|se| *se != [0.0; 2]))

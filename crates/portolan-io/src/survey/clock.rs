@@ -4,6 +4,7 @@ use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
 use crate::error::Check;
+use crate::options::SurveyOptions;
 use crate::table::lines::Line;
 
 /// Numbers above this are milliseconds since 1970, below it seconds.
@@ -93,6 +94,29 @@ impl Clock {
     }
 }
 
+/// A moment in seconds since 1970: a number, or a date and time with an offset of its own, or on a
+/// clock that is given.
+///
+/// ```
+/// use portolan_io::{Clock, moment};
+/// assert_eq!(moment("2024-05-01T12:30:00Z", None), Ok(1_714_566_600.0));
+/// assert_eq!(moment("1714566600", None), Ok(1_714_566_600.0));
+/// assert!(moment("2024-05-01 14:30", None).unwrap_err().contains("no zone"));
+/// assert_eq!(moment("2024-05-01 14:30", Some(&Clock::parse("+2")?)), Ok(1_714_566_600.0));
+/// # Ok::<(), String>(())
+/// ```
+pub fn moment(text: &str, clock: Option<&Clock>) -> Result<f64, String> {
+    if clock.is_none() && has_no_zone(text) {
+        return Err(format!(
+            "the time '{text}' has no zone: write it with one (2024-05-01T12:30:00Z or +02:00 \
+             behind it), or give --utc-offset"
+        ));
+    }
+    clock.unwrap_or(&Clock::UTC).seconds(text, None).ok_or_else(|| {
+        format!("'{text}': expected a time, such as 2024-05-01T12:30:00Z, or seconds since 1970")
+    })
+}
+
 fn since_1970(time: jiff::Timestamp) -> f64 {
     time.as_second() as f64 + f64::from(time.subsec_nanosecond()) / 1e9
 }
@@ -113,6 +137,47 @@ pub(crate) fn time_of(line: &Line, column: usize, clock: &Clock) -> Check<f64> {
     clock.seconds(field, None).ok_or_else(|| {
         line.wrong(column, "expected a time, such as 2024-05-01 12:30:00 or seconds since 1970")
     })
+}
+
+/// A column of times of a table of readings.
+pub(crate) struct TimeColumn {
+    column: usize,
+    clock: Option<Clock>,
+    unit_s: Option<f64>,
+    zoneless: bool,
+}
+
+impl TimeColumn {
+    pub fn new(column: usize, options: &SurveyOptions) -> Self {
+        let (clock, unit_s) = (options.clock.clone(), options.time_unit_s);
+        Self { column, clock, unit_s, zoneless: false }
+    }
+
+    /// The time of a line; NaN where it is empty.
+    pub fn of(&mut self, line: &Line) -> Check<f64> {
+        if let Some(unit) = self.unit_s {
+            return Ok(unit * line.number(self.column)?);
+        }
+        let clock = self.clock.clone().unwrap_or(Clock::UTC);
+        let found = time_of(line, self.column, &clock)?;
+        let text = line.record.get(self.column).unwrap_or_default();
+        self.zoneless |= self.clock.is_none() && has_no_zone(text);
+        Ok(found)
+    }
+
+    pub fn warning(&self) -> Option<String> {
+        self.zoneless.then(|| {
+            "times have no zone: read as UTC; give the receiver's clock by --utc-offset (+02:00, \
+             Europe/Berlin)"
+                .into()
+        })
+    }
+}
+
+/// Whether a time means another moment on every clock.
+fn has_no_zone(text: &str) -> bool {
+    let other = Clock(TimeZone::fixed(Offset::constant(1)));
+    Clock::UTC.seconds(text, None) != other.seconds(text, None)
 }
 
 #[cfg(test)]

@@ -81,8 +81,8 @@ impl DeviceNames {
                 }
             };
             warnings.push(format!(
-                "{} devices differ by {:.1} dB and were brought to one level ({} dB); \
-                 --columns device=none leaves them as they are",
+                "{} devices differ by {:.1} dB and their offsets were removed ({} dB); \
+                 --columns device=none keeps them",
                 devices.names.len(),
                 devices.spread_db,
                 listed.join(", ")

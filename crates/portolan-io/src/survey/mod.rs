@@ -9,8 +9,8 @@ mod sightings;
 mod sweep;
 mod track;
 
-pub use clock::Clock;
-pub(crate) use clock::time_of;
+pub(crate) use clock::TimeColumn;
+pub use clock::{Clock, moment};
 pub(crate) use devices::DeviceNames;
 pub(crate) use points::{is_geojson, table_of_points};
 pub(crate) use sightings::{BandKind, MOST_ENTRIES, Sighting, Sightings, channel_hz, gather};

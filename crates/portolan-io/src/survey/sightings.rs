@@ -15,7 +15,7 @@ use crate::table::Entries;
 /// A survey of a few lines must not claim a huge table of places x bands.
 pub(crate) const MOST_ENTRIES: usize = 1 << 24;
 
-/// Transmitters heard at fewer places than this are set aside, unless the caller says otherwise.
+/// Transmitters heard at fewer places than this are left out, unless the caller says otherwise.
 const MIN_PLACES: usize = 5;
 
 /// Bytes of an entry: power, count, and the copy that readings make.
@@ -340,7 +340,7 @@ impl Sightings {
             let all = places.len();
             warnings.push(match least {
                 1 => format!("{rare} of {all} bands were heard nowhere: left out"),
-                _ => format!("{rare} of {all} bands heard at fewer than {least} places: set aside"),
+                _ => format!("{rare} of {all} bands heard at fewer than {least} places: left out"),
             });
         }
         if rare == places.len() {

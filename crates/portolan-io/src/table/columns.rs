@@ -87,7 +87,7 @@ pub(crate) enum TableShape {
 
 /// What the caller says about the columns.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Told<'a> {
+pub(crate) struct Declared<'a> {
     pub unit: Option<Unit>,
     pub names: Option<&'a ColumnNames>,
     pub band_by: Option<&'a BandBy>,
@@ -107,11 +107,11 @@ const READING_SPREAD: &str = "reading_spread_db_";
 /// What a header says.
 pub(crate) fn layout(
     header: &[&str],
-    told: Told<'_>,
+    declared: Declared<'_>,
     warnings: &mut Vec<String>,
 ) -> Check<TableLayout> {
     let names: Vec<String> = header.iter().map(|name| normal(name)).collect();
-    let header = Header { written: header, names, told };
+    let header = Header { written: header, names, declared };
     let roles = header.roles()?;
     let position = header.position(&roles)?;
     if let Some(column) =
@@ -156,7 +156,7 @@ impl Roles {
 struct Header<'a> {
     written: &'a [&'a str],
     names: Vec<String>,
-    told: Told<'a>,
+    declared: Declared<'a>,
 }
 
 impl Header<'_> {
@@ -191,20 +191,20 @@ impl Header<'_> {
             roles.push((role, column));
             Ok(())
         };
-        if let Some(told) = self.told.names {
+        if let Some(declared) = self.declared.names {
             let given = [
-                (Role::X, &told.x),
-                (Role::Y, &told.y),
-                (Role::Z, &told.z),
-                (Role::Lat, &told.lat),
-                (Role::Lon, &told.lon),
-                (Role::Row, &told.row),
-                (Role::Col, &told.col),
-                (Role::Time, &told.time),
-                (Role::Frequency, &told.freq),
-                (Role::Channel, &told.channel),
-                (Role::Value, &told.value),
-                (Role::Device, &told.device),
+                (Role::X, &declared.x),
+                (Role::Y, &declared.y),
+                (Role::Z, &declared.z),
+                (Role::Lat, &declared.lat),
+                (Role::Lon, &declared.lon),
+                (Role::Row, &declared.row),
+                (Role::Col, &declared.col),
+                (Role::Time, &declared.time),
+                (Role::Frequency, &declared.freq),
+                (Role::Channel, &declared.channel),
+                (Role::Value, &declared.value),
+                (Role::Device, &declared.device),
             ];
             for (role, name) in given {
                 let none = |name: &&String| role != Role::Device || *name != NO_DEVICE;
@@ -212,7 +212,7 @@ impl Header<'_> {
                     named(role, name)?;
                 }
             }
-            if let Some(name) = &told.band {
+            if let Some(name) = &declared.band {
                 let role = Role::of(&normal(name));
                 named(role.filter(|r| r.is_band()).unwrap_or(Role::Transmitter), name)?;
             }
@@ -241,19 +241,22 @@ impl Header<'_> {
 
     /// Whether the caller's columns say all about a role: a position in one way rules out others.
     fn is_told(&self, role: Role) -> bool {
-        let Some(told) = self.told.names else { return false };
-        let positioned = [&told.x, &told.y, &told.lat, &told.lon, &told.row, &told.col]
-            .iter()
-            .any(|name| name.is_some());
+        let Some(declared) = self.declared.names else { return false };
+        let positioned =
+            [&declared.x, &declared.y, &declared.lat, &declared.lon, &declared.row, &declared.col]
+                .iter()
+                .any(|name| name.is_some());
         match role {
             Role::X | Role::Y | Role::Lat | Role::Lon | Role::Row | Role::Col => positioned,
-            Role::Value => told.value.is_some() || told.bands.is_some(),
-            Role::Transmitter | Role::Network => told.band.is_some() || told.bands.is_some(),
-            Role::Channel => told.channel.is_some() || told.bands.is_some(),
-            Role::Frequency => told.freq.is_some() || told.bands.is_some(),
-            Role::Z => told.z.is_some(),
-            Role::Time => told.time.is_some(),
-            Role::Device => told.device.is_some(),
+            Role::Value => declared.value.is_some() || declared.bands.is_some(),
+            Role::Transmitter | Role::Network => {
+                declared.band.is_some() || declared.bands.is_some()
+            }
+            Role::Channel => declared.channel.is_some() || declared.bands.is_some(),
+            Role::Frequency => declared.freq.is_some() || declared.bands.is_some(),
+            Role::Z => declared.z.is_some(),
+            Role::Time => declared.time.is_some(),
+            Role::Device => declared.device.is_some(),
             Role::Floor => false,
         }
     }
@@ -282,14 +285,14 @@ impl Header<'_> {
 
     /// The columns of a long table, where it is one.
     fn long(&self, roles: &Roles) -> Check<Option<LongColumns>> {
-        if self.told.names.is_some_and(|told| told.bands.is_some()) {
+        if self.declared.names.is_some_and(|declared| declared.bands.is_some()) {
             return Ok(None);
         }
         // The sniffer Kismet counts in kHz.
         let kismet = self.names.iter().any(|name| name == "sourcemac").then_some(1e3);
         let freq = roles.get(Role::Frequency).map(|column| {
             let named = frequency_column(&self.names[column]);
-            FrequencyColumn { column, scale: named.or(self.told.freq_unit_hz).or(kismet) }
+            FrequencyColumn { column, scale: named.or(self.declared.freq_unit_hz).or(kismet) }
         });
         let channel = roles.get(Role::Channel);
         let transmitter = roles.get(Role::Transmitter);
@@ -297,7 +300,7 @@ impl Header<'_> {
         let network = roles.get(Role::Network).map(|column| BandColumn::Name(vec![column]));
         let by_channel = channel.map(BandColumn::Channel);
         let by_frequency = freq.map(BandColumn::Frequency);
-        let band = match self.told.band_by {
+        let band = match self.declared.band_by {
             None => name.or(by_frequency).or(by_channel).or(network),
             Some(by) => {
                 let band = match by {
@@ -344,16 +347,16 @@ impl Header<'_> {
                 .iter()
                 .any(|(role, column)| *column == c && !matches!(role, Role::Value | Role::Floor))
         };
-        let told = self.told.names.and_then(|told| told.bands.as_deref());
+        let declared = self.declared.names.and_then(|declared| declared.bands.as_deref());
         let spreads: Vec<usize> =
             (0..names.len()).filter(|c| names[*c].starts_with(SPREAD)).collect();
         let extra = |c: usize| spreads.contains(&c) || names[c].starts_with(READING_SPREAD);
         let rest: Vec<usize> = (0..names.len()).filter(|c| !placed(*c) && !extra(*c)).collect();
         // Beside a band others are what people write down too.
-        let lenient = self.told.lenient || rest.iter().any(|c| self.is_band(*c));
+        let lenient = self.declared.lenient || rest.iter().any(|c| self.is_band(*c));
         let (mut bands, mut unused) = (Vec::with_capacity(rest.len()), Vec::new());
         for column in rest {
-            match told {
+            match declared {
                 // Devices that shall not be told apart, and floors.
                 _ if matches!(Role::of(&names[column]), Some(Role::Device | Role::Floor)) => {
                     unused.push(column);
@@ -362,7 +365,7 @@ impl Header<'_> {
                     unused.push(column);
                 }
                 None if lenient && !self.is_band(column) => unused.push(column),
-                _ => bands.push(self.band(column, told.is_some(), warnings)?),
+                _ => bands.push(self.band(column, declared.is_some(), warnings)?),
             }
         }
         for &column in &spreads {
@@ -375,7 +378,7 @@ impl Header<'_> {
             }
         }
         let Some(first) = bands.first() else {
-            return Err(self.lacks(match told {
+            return Err(self.lacks(match declared {
                 Some(_) => "no column is named as --columns bands= says",
                 None => {
                     "no band columns: wanted are names such as dbm_2412MHz, or one column of \
@@ -409,7 +412,7 @@ impl Header<'_> {
             && (known || named.is_some() || Role::of(name) == Some(Role::Value))
     }
 
-    fn band(&self, column: usize, told: bool, warnings: &mut Vec<String>) -> Check<Band> {
+    fn band(&self, column: usize, declared: bool, warnings: &mut Vec<String>) -> Check<Band> {
         let (written, name) = (self.written[column], &self.names[column]);
         let (bare, named) = split_unit(name);
         let mut label = None;
@@ -428,7 +431,7 @@ impl Header<'_> {
             }
             None if is_numbered(bare) => None,
             // A name that says its unit is a band's, whatever else it says.
-            None if !bare.is_empty() && (told || self.is_band(column)) => {
+            None if !bare.is_empty() && (declared || self.is_band(column)) => {
                 let at = name.find(bare).unwrap_or(0);
                 label = written.trim().get(at..at + bare.len()).map(str::to_string);
                 None
@@ -455,12 +458,12 @@ impl Header<'_> {
         let beside = |known: &str| self.names.iter().any(|name| name == known);
         let tracked = name == "level" && beside("networktech") && beside("cellid");
         let known = defined.contains(&name) || tracked;
-        (known && self.told.unit.is_none()).then_some(Unit::Dbm)
+        (known && self.declared.unit.is_none()).then_some(Unit::Dbm)
     }
 
     /// The unit that a name and the caller agree on.
     fn unit(&self, column: usize, named: Option<Unit>) -> Check<Unit> {
-        match (named, self.told.unit) {
+        match (named, self.declared.unit) {
             (Some(named), Some(asked)) if named != asked => {
                 Err(self.wrong(column, "its name says another unit than --unit does"))
             }
@@ -474,7 +477,7 @@ impl Header<'_> {
 /// The columns of positions of any table: those of a header that holds nothing else of interest.
 pub(crate) fn position(header: &[&str]) -> Check<Position> {
     let names = header.iter().map(|name| normal(name)).collect();
-    let header = Header { written: header, names, told: Told::default() };
+    let header = Header { written: header, names, declared: Declared::default() };
     header.position(&header.roles()?)
 }
 

@@ -24,7 +24,7 @@ const NAMED: usize = 4;
 /// metres at least.
 const JUMP: f64 = 50.0;
 const JUMP_M: f64 = 20_000.0;
-/// Of so many places a jump can be told.
+/// Of so many places a jump can be seen.
 const PLACES: usize = 10;
 /// Floors that are listed.
 const LISTED: usize = 6;

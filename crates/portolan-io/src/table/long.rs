@@ -8,7 +8,7 @@ use super::positions::{Positions, Settled};
 use super::{Entries, doubts, entry, no_readings};
 use crate::error::{Check, shown};
 use crate::options::ReadOptions;
-use crate::survey::{BandKind, Clock, Sighting, Sightings, time_of};
+use crate::survey::{BandKind, Sighting, Sightings, TimeColumn};
 
 /// Frequencies without a unit are MHz where all of them lie below this.
 const MOST_MHZ: f64 = 1e5;
@@ -51,7 +51,7 @@ impl Long<'_> {
         options: &ReadOptions,
         warnings: &mut Vec<String>,
     ) -> Check<(Settled, Entries, BandLabels)> {
-        let clock = options.survey.clock.clone().unwrap_or(Clock::UTC);
+        let mut time = self.time.map(|column| TimeColumn::new(column, &options.survey));
         let kind = match &self.columns.band {
             BandColumn::Frequency(_) => BandKind::Frequency,
             BandColumn::Channel(_) => BandKind::Channel,
@@ -62,7 +62,7 @@ impl Long<'_> {
         while let Some(line) = lines.next()? {
             match self.sighting(&line, positions, &mut sightings, options) {
                 Ok(Read::Sighting(site, mut sighting)) => {
-                    match self.time.map(|column| time_of(&line, column, &clock)) {
+                    match time.as_mut().map(|time| time.of(&line)) {
                         Some(Ok(time_s)) => sighting.time_s = time_s,
                         Some(Err(_)) => lost.time += 1,
                         None => {}
@@ -85,6 +85,7 @@ impl Long<'_> {
                 warnings.push(format!("{count} line(s) {what}: left out"));
             }
         }
+        warnings.extend(time.as_ref().and_then(TimeColumn::warning));
         if lost.time > 0 {
             warnings
                 .push(format!("{} line(s) with a time that is none: kept without it", lost.time));

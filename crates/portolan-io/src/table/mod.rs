@@ -16,7 +16,7 @@ use portolan::{BandLabels, Cell, Crs, Devices, Grid, RadioMap, Readings, Scale, 
 use crate::error::{Check, Problem, quoted, shown};
 use crate::options::{ReadOptions, Silence, Unit};
 use crate::survey::{MOST_ENTRIES, gather};
-use columns::{Position, TableLayout, TableShape, Told, layout};
+use columns::{Declared, Position, TableLayout, TableShape, layout};
 pub use filter::RowFilter;
 use lines::{Line, Lines};
 pub(crate) use names::is_position;
@@ -100,14 +100,14 @@ impl Table {
             (false, unit) => unit,
         };
         let survey = &options.survey;
-        let told = Told {
+        let declared = Declared {
             unit,
             names: survey.columns.as_ref(),
             band_by: survey.band_by.as_ref(),
             freq_unit_hz: survey.freq_unit_hz,
             lenient,
         };
-        let layout = layout(&header.fields(), told, warnings)?;
+        let layout = layout(&header.fields(), declared, warnings)?;
         if !layout.unused.is_empty() && !wigle {
             let names: Vec<String> =
                 layout.unused.iter().take(8).map(|c| quoted(&header.record[*c])).collect();

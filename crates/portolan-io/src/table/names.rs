@@ -96,6 +96,7 @@ impl Role {
                 "time",
                 "timestamp",
                 "time_s",
+                "unix_time",
                 "datetime",
                 "date_time",
                 "firstseen",

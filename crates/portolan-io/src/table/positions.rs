@@ -65,7 +65,7 @@ impl Positions {
             known: Vec::new(),
             beside: Vec::new(),
         };
-        places.told(options.grid.unwrap_or((1, 1)))?;
+        places.declared(options.grid.unwrap_or((1, 1)))?;
         if let Some(crs) = options.crs {
             Projection::of(crs)?;
         }
@@ -73,7 +73,7 @@ impl Positions {
     }
 
     /// A grid where the caller says, with cells of the size that the caller says.
-    fn told(&self, (rows, cols): (usize, usize)) -> Check<Grid> {
+    fn declared(&self, (rows, cols): (usize, usize)) -> Check<Grid> {
         let origin = self.origin.unwrap_or(Site::new(0.0, 0.0));
         Ok(Grid::new(rows, cols, self.cell_m.unwrap_or(1.0))?.with_origin(origin)?)
     }
@@ -97,7 +97,7 @@ impl Positions {
                 let site = Site::new(place(line, x)?, place(line, y)?);
                 self.compare(line, site, beside)?;
                 if let Some(sides) = self.sides
-                    && self.told(sides)?.cell_at(site).is_none()
+                    && self.declared(sides)?.cell_at(site).is_none()
                 {
                     let place = format!("x {}, y {}", shown(site.x_m), shown(site.y_m));
                     return Err(off_grid(line, &place, sides));
@@ -141,7 +141,7 @@ impl Positions {
             };
             let grid = match self.sides {
                 Some((rows, cols)) => {
-                    let grid = self.told((rows, cols))?;
+                    let grid = self.declared((rows, cols))?;
                     // Nobody knows where a grid in degrees begins: where the sensors do.
                     match (self.position, self.origin, Region::around(&sites)) {
                         (Position::Degrees(..), None, Some(around)) => {
@@ -188,7 +188,7 @@ impl Positions {
 
     /// The grid whose cells lie where the table says; what the caller says goes first.
     fn known_grid(&self, sides: (usize, usize)) -> Check<Grid> {
-        let Some((_, first)) = self.known.first() else { return self.told(sides) };
+        let Some((_, first)) = self.known.first() else { return self.declared(sides) };
         // The line that is farthest along an axis tells the size of a cell best.
         let size = |axis: usize| {
             let steps = |at: &[f64; 4]| (at[axis] - first[axis]).abs();
@@ -202,13 +202,13 @@ impl Positions {
         let corner = Site::new(first[2] - first[0] * cell_m, first[3] - first[1] * cell_m);
         let grid =
             Grid::new(sides.0, sides.1, cell_m)?.with_origin(self.origin.unwrap_or(corner))?;
-        let told = self.cell_m.is_some() || self.origin.is_some();
+        let declared = self.cell_m.is_some() || self.origin.is_some();
         let apart = |at: &[f64; 4]| {
             let site = grid.site_at([at[0], at[1]]);
             let slack = 1e-6 * cell_m + 1e-12 * (at[2].abs() + at[3].abs());
             (site.x_m - at[2]).abs().max((site.y_m - at[3]).abs()) > slack
         };
-        match self.known.iter().find(|(_, at)| !told && apart(at)) {
+        match self.known.iter().find(|(_, at)| !declared && apart(at)) {
             None => Ok(grid),
             Some((line, [row, col, x, y])) => Err(Problem::new(format!(
                 "line {line}: row {row}, col {col} at x {}, y {} is not a cell of the grid that \
@@ -241,7 +241,7 @@ fn fill_heights(sites: &mut [Site], warnings: &mut Vec<String>) -> Check<()> {
     Ok(())
 }
 
-/// The grid with cells of a size around some places, from an origin where one is told; None without
+/// The grid with cells of a size around some places, from an origin where one is given; None without
 /// a size.
 pub(crate) fn grid_over(
     sites: &[Site],

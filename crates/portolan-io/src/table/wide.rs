@@ -9,7 +9,7 @@ use super::positions::Positions;
 use super::{Entries, entry, no_readings};
 use crate::error::{Check, Problem};
 use crate::options::ReadOptions;
-use crate::survey::{Clock, DeviceNames, time_of};
+use crate::survey::{DeviceNames, TimeColumn};
 
 /// The place of a line; value, "not heard" and spread of each of its bands.
 type WideLine = (Site, Vec<(f64, bool, f64)>);
@@ -24,7 +24,7 @@ pub(super) fn read(
     let (mut sites, mut values, mut silent, mut spread) = (vec![], vec![], vec![], vec![]);
     let (mut times, mut lost, mut timeless) = (Vec::new(), 0usize, 0usize);
     let mut devices = LineDevices::default();
-    let clock = options.survey.clock.clone().unwrap_or(Clock::UTC);
+    let mut time = time.map(|column| TimeColumn::new(column, &options.survey));
     while let Some(line) = lines.next()? {
         let mut read = || -> Check<Option<WideLine>> {
             let Some(site) = positions.site(&line)? else { return Ok(None) };
@@ -50,8 +50,8 @@ pub(super) fn read(
         if let Some(name) = device.and_then(|column| line.record.get(column)) {
             devices.of.push(devices.names.number(name));
         }
-        if let Some(column) = time {
-            times.push(time_of(&line, column, &clock).unwrap_or_else(|_| {
+        if let Some(time) = &mut time {
+            times.push(time.of(&line).unwrap_or_else(|_| {
                 timeless += 1;
                 f64::NAN
             }));
@@ -68,6 +68,7 @@ pub(super) fn read(
     if lost > 0 {
         warnings.push(format!("{lost} line(s) without a position: left out"));
     }
+    warnings.extend(time.as_ref().and_then(TimeColumn::warning));
     if timeless > 0 {
         warnings.push(format!("{timeless} line(s) with a time that is none: kept without it"));
     }
@@ -87,7 +88,7 @@ pub(super) fn read(
         count: None,
         silent: Array2::from_shape_vec(shape, silent).map_err(wrong)?,
         spread,
-        time_s: time.map(|_| times),
+        time_s: time.is_some().then_some(times),
         devices: None,
     };
     Ok((sites, entries, BandLabels::new(freq_hz, names, bands.len())?, devices))

@@ -218,7 +218,7 @@ fn odd_surveys_lose_nothing_in_silence() {
                20,0.2,0.2,100,-61\n30,9,9,100,-70\n";
     let found = load(log, &gathered(1.0)).unwrap().value;
     assert_eq!((found.time_s(), found.places()), (Some(&[11.0, 20.0, 30.0][..]), 2));
-    // A place that heard only what is set aside did not hear the others.
+    // A place that heard only what is left out did not hear the others.
     let log = "x_m,y_m,bssid,rssi_dbm\n0,0,a,-60\n1,1,a,-61\n5,5,rare,-70\n";
     let mut options = ReadOptions { not_heard: Some(Silence::Absent), ..ReadOptions::default() };
     options.survey.min_places = Some(2);
@@ -314,7 +314,7 @@ fn devices_that_read_the_same_places_are_levelled_row_by_row() {
         assert_eq!((found.sensors(), found.places()), (120, 60), "{head}");
         let devices = found.devices().unwrap();
         assert!((devices.offset_db[1] - devices.offset_db[0]).abs() > 7.9, "{devices:?}");
-        // The two rows of a place say the same once the devices are brought to one level.
+        // The two rows of a place say the same once the device offsets are removed.
         let power = found.power();
         for (row, site) in found.sites().iter().enumerate() {
             let other = (0..120).find(|n| *n != row && found.sites()[*n] == *site).unwrap();

@@ -32,7 +32,7 @@ fn readings(scale: Scale) -> Readings {
         .unwrap()
 }
 
-/// Few iterations: the file is what is tested.
+/// Few iterations and one network: the file is what is tested.
 const METHODS: [(&str, &[(&str, &str)]); 9] = [
     ("nearest", &[]),
     ("idw", &[]),
@@ -41,7 +41,7 @@ const METHODS: [(&str, &[(&str, &str)]); 9] = [
     ("kriging", &[]),
     ("field", &[]),
     ("btd", &[("iterations", "20")]),
-    ("unn", &[("iterations", "15")]),
+    ("unn", &[("iterations", "15"), ("members", "1")]),
     ("auto", &[]),
 ];
 

@@ -33,7 +33,7 @@ pub const NAMES: [&str; 9] = [
 pub enum Size {
     /// The paper's.
     Full,
-    /// Small maps and few iterations, to see that everything runs: the figures mean nothing.
+    /// Small maps and few iterations, for tests: the results are not meaningful.
     Tiny,
 }
 

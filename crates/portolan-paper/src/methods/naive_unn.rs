@@ -209,7 +209,7 @@ impl Method for NaiveUnn {
     }
 }
 
-/// What the fit found: a network with an output for every band, and its latent.
+/// The result of the fit: a network with an output for every band, and its latent.
 struct DecodedBands {
     shape: Shape,
     params: Vec<f32>,

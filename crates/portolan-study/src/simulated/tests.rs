@@ -16,7 +16,7 @@ fn study(methods: &[&str]) -> Simulated {
         scenario: Scenario { bands: 5, emitters: 2, seed: 7, ..Scenario::new(grid) },
         sensing: Sensing::exact(SensorLayout::Count(40), 0),
         maps: 2,
-        told: None,
+        assumed: None,
         offset: None,
     }
 }

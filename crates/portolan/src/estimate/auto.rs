@@ -1,6 +1,6 @@
 //! The default: several methods judged at sensors that they have not seen. Where bands are sums of
-//! emitters the best one is used; where every band is its own, the methods are combined, with weights
-//! from sensors left out one by one and box by box.
+//! emitters the best one is used; where every band is its own, the methods are combined, with
+//! weights from cross-validation by sensor and by box.
 //!
 //! Every candidate is fitted once, to all readings, and then predicts each sensor from the others:
 //! Gaussian processes and splines can leave a sensor out without fitting again (Rippa 1999;
@@ -11,12 +11,15 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use super::combined::Combined;
 use super::emitters::{completed, start_factors};
-use super::field::{Structure, alone};
+use super::field::{Structure, independent};
 use super::folds::{spread_folds, thinned};
 use super::heights::in_space;
 use super::held_out::{Judge, Losses};
+use super::obstructed::beside;
 use super::robust::{WILD, tamed};
 use super::stacking::{Weighed, weighed};
 use super::{Capability, Context, Emitters, Entry, Field, Kriging, Method, OptionSpec, Options};
@@ -78,13 +81,15 @@ pub(super) const ENTRY: Entry = Entry::new(
     "several methods, chosen or combined by how they predict sensors left out (the default)",
     build,
 )
-.with_revision(8)
+.with_revision(9)
 .with_capabilities(&[
     Capability::Spread,
     Capability::Start,
     Capability::Emitters,
     Capability::Transmitters,
+    Capability::Obstacles,
     Capability::Heights,
+    Capability::Times,
 ])
 .with_options(OPTIONS)
 .with_kinds(&[(super::combined::KIND, |saved| Ok(Box::new(Combined::load(saved)?)))]);
@@ -130,8 +135,10 @@ impl Method for Auto {
         context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
-        in_space(readings, context, progress, |readings, context, progress| {
-            self.fitted(readings, context, progress)
+        beside(readings, context, progress, |context, progress| {
+            in_space(readings, context, progress, |readings, context, progress| {
+                self.fitted(readings, context, progress)
+            })
         })
     }
 }
@@ -161,9 +168,9 @@ impl Auto {
         let (structure, note) = self.structure(readings, context, &progress.part(0.0..0.4))?;
         let rest = progress.part(0.4..1.0);
         let mut model = match structure {
-            // Where silence counts, `field` holds kriging's account of it already.
+            // Where silence counts, `field` contains kriging's model of it already.
             Some(Structure::Bands) if readings.not_heard().is_some() => {
-                let mut model = Alone.fit(readings, context, &rest)?;
+                let mut model = IndependentBands.fit(readings, context, &rest)?;
                 model.report_mut().chosen = Some("field".into());
                 model
             }
@@ -197,17 +204,17 @@ impl Auto {
     }
 }
 
-/// `field` of bands that share nothing.
-struct Alone;
+/// `field` for independent bands.
+struct IndependentBands;
 
-impl Method for Alone {
+impl Method for IndependentBands {
     fn fit(
         &self,
         readings: &Readings,
         context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
-        alone::fit(readings, context, progress)
+        independent::fit(readings, context, progress)
     }
 }
 
@@ -277,7 +284,10 @@ impl Auto {
         context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
-        entrants.iter_mut().filter(|e| e.name == "field").for_each(|e| e.method = Box::new(Alone));
+        entrants
+            .iter_mut()
+            .filter(|e| e.name == "field")
+            .for_each(|e| e.method = Box::new(IndependentBands));
         if self.folds.is_some() {
             let (runs, best) = self.race(&entrants, readings, context, progress)?;
             return chosen(&entrants, runs, best, readings, context, progress);
@@ -413,12 +423,15 @@ fn join(
         })
         .collect();
     let basis = match found {
-        Some(_) => " (rmse dB at sensors left out one by one, box by box)",
+        Some(_) => " (rmse dB in cross-validation by sensor, by box)",
         None => " (too many sensors to weigh them)",
     };
     let note = format!("combined {}{basis}", table.join(", "));
     let mut report = members[heaviest].model.report().clone();
-    let emitters = members[heaviest].model.emitters().to_vec();
+    // Methods that tell no emitters apart say nothing against those of another.
+    let telling = members.iter().filter(|m| !m.model.emitters().is_empty());
+    let telling = telling.max_by(|a, b| a.share.total_cmp(&b.share));
+    let emitters = telling.map_or_else(Vec::new, |member| member.model.emitters().to_vec());
     report.notes.insert(0, note);
     if let Some(error) = candidates[heaviest].rmse_db {
         report.add_fitted(&[("cross_validated_rmse_db", error)]);
@@ -427,7 +440,7 @@ fn join(
     report.candidates = candidates;
     let weights: Vec<f64> = (0..members.len()).map(weight).collect();
     let parts = members.into_iter().zip(&weights);
-    let kept: Vec<(f64, Box<dyn Predictor>)> = parts
+    let kept: Vec<(f64, Arc<dyn Predictor>)> = parts
         .filter(|(_, w)| **w > 0.0)
         .map(|(member, w)| (*w, member.model.into_predictor()))
         .collect();
@@ -446,7 +459,7 @@ fn reported(mut model: Model, label: &str, candidates: Vec<Candidate>) -> Model 
         false => format!(" (rmse dB: {})", table.join(", ")),
     };
     let report = model.report_mut();
-    report.notes.insert(0, format!("chose {label} by predicting sensors it had not seen{table}"));
+    report.notes.insert(0, format!("chose {label} by cross-validation{table}"));
     let own = candidates.iter().find(|c| c.method == label).and_then(|c| c.rmse_db);
     if let Some(error) = own {
         report.add_fitted(&[("cross_validated_rmse_db", error)]);

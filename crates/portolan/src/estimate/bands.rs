@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ndarray::{Array2, s};
 
-use super::field::alone::Silence;
+use super::field::independent::Silence;
 use super::visits::Places;
 use super::{OptionSpec, Options};
 use crate::error::InputError;
@@ -126,7 +126,26 @@ pub(super) struct BandData {
     bands: usize,
 }
 
+impl Group {
+    /// Some of its sensors.
+    pub fn at_sensors(&self, kept: &[usize]) -> Self {
+        Self {
+            bands: self.bands.clone(),
+            sites: kept.iter().map(|&i| self.sites[i]).collect(),
+            values: self.values.select(ndarray::Axis(0), kept),
+            share: kept.iter().map(|&i| self.share[i]).collect(),
+            stated: kept.iter().map(|&i| self.stated[i]).collect(),
+            scatter: self.scatter.clone(),
+        }
+    }
+}
+
 impl BandData {
+    /// The same bands with other readings.
+    pub fn with_groups(&self, groups: Vec<Group>) -> Self {
+        Self { groups, ..*self }
+    }
+
     pub fn new(readings: &Readings, domain: Domain) -> Self {
         Self::with_silence(readings, domain, None)
     }
@@ -194,6 +213,15 @@ impl BandData {
             true => Places::apart(&sites, values, Some(share), Some(stated)),
             false => Places::joined(&sites, values, Some(share), Some(stated)),
         };
+        let groups = places.groups().into_iter();
+        let groups = groups.map(|group| Group { scatter: Scatter::default(), ..group });
+        Ok(Self { link: self.link, groups: groups.collect(), bands: self.bands })
+    }
+
+    /// Other readings of the same bands in place of these; the law is known.
+    pub fn instead(&self, readings: &Readings) -> Result<Self, InputError> {
+        let Rows { values, share, stated } = Rows::heard(readings, self.link)?;
+        let places = Places::joined(readings.sites(), values, share, stated);
         let groups = places.groups().into_iter();
         let groups = groups.map(|group| Group { scatter: Scatter::default(), ..group });
         Ok(Self { link: self.link, groups: groups.collect(), bands: self.bands })

@@ -25,7 +25,7 @@ const OWN: &[OptionSpec] = &[
     OptionSpec {
         name: "thin_plate",
         default: "true (as published)",
-        takes: "true | false: lean on SLFs interpolated from the sensors by thin-plate splines",
+        takes: "true | false: regularise towards SLFs interpolated by thin-plate splines",
     },
     OptionSpec { name: "iterations", default: "200", takes: "1 to 1000000" },
     OptionSpec {
@@ -58,7 +58,7 @@ pub(super) const KIND: &str = "btd";
 pub struct Btd {
     /// Rank, iterations and weights of the fit.
     pub options: BtdOptions,
-    /// Lean on SLFs interpolated from the sensors by thin-plate splines.
+    /// Regularise towards SLFs interpolated from the sensors by thin-plate splines.
     pub thin_plate: bool,
 }
 
@@ -198,7 +198,7 @@ pub fn gridded_model(
     Ok(model.with_emitters(emitters.unwrap_or_default()))
 }
 
-fn peaks(readings: &Readings, grid: Grid, factors: &Factors) -> Vec<ModelEmitter> {
+pub(super) fn peaks(readings: &Readings, grid: Grid, factors: &Factors) -> Vec<ModelEmitter> {
     let cells = readings.cells(grid).unwrap_or_default();
     let emitters = factors.psd.nrows();
     let at_sensors = Array2::from_shape_fn((emitters, cells.len()), |(r, n)| {
@@ -211,6 +211,7 @@ fn peaks(readings: &Readings, grid: Grid, factors: &Factors) -> Vec<ModelEmitter
         peak.map_or([0.0, 0.0], |((row, col), _)| [row as f64, col as f64])
     };
     let emitter = |r: usize| ModelEmitter {
+        places: Vec::new(),
         at: grid.site_at(peak(r)),
         at_se_m: None,
         exponent: None,

@@ -3,7 +3,9 @@
 
 use ndarray::Array2;
 
-use super::Saved;
+use std::sync::Arc;
+
+use super::{Change, Saved};
 use crate::error::EstimateError;
 use crate::link::DB_PER_LN;
 use crate::model::{Archive, LeftOut, Prediction, Predictor, damaged};
@@ -15,11 +17,11 @@ pub(super) const KIND: &str = "combined";
 
 /// Weighted members; the weights sum to 1.
 pub(super) struct Combined {
-    members: Vec<(f64, Box<dyn Predictor>)>,
+    members: Vec<(f64, Arc<dyn Predictor>)>,
 }
 
 impl Combined {
-    pub fn new(members: Vec<(f64, Box<dyn Predictor>)>) -> Self {
+    pub fn new(members: Vec<(f64, Arc<dyn Predictor>)>) -> Self {
         Self { members }
     }
 
@@ -29,14 +31,14 @@ impl Combined {
         let kinds = archive.text("kinds")?;
         let sum: f64 = weights.iter().sum();
         let sound = weights.iter().all(|w| *w >= 0.0) && (sum - 1.0).abs() < 1e-9;
-        if weights.len() != kinds.len() || !sound || kinds.iter().any(|kind| kind == KIND) {
+        if weights.len() != kinds.len() || !sound {
             return Err(damaged("weights", "does not fit the members").into());
         }
         let members = weights.iter().zip(kinds).enumerate();
         let members = members
             .map(|(i, (weight, kind))| {
                 let own = archive.inside(&format!("member_{i}_"));
-                Ok((*weight, saved.of(&own).load(kind)?))
+                Ok((*weight, saved.of(&own).load(kind)?.into()))
             })
             .collect::<Result<_, EstimateError>>()?;
         Ok(Self { members })
@@ -110,6 +112,36 @@ impl Predictor for Combined {
         Ok(found)
     }
 
+    fn at_time(&self, time_s: f64) -> Option<Box<dyn Predictor>> {
+        let there = |(weight, member): &(f64, Arc<dyn Predictor>)| {
+            (*weight, member.at_time(time_s).map(Arc::from))
+        };
+        let found: Vec<(f64, Option<Arc<dyn Predictor>>)> =
+            self.members.iter().map(there).collect();
+        if found.iter().all(|(_, there)| there.is_none()) {
+            return None;
+        }
+        let pairs = found.into_iter().zip(&self.members);
+        let members = pairs.map(|((weight, there), (_, member))| {
+            (weight, there.unwrap_or_else(|| member.clone()))
+        });
+        Some(Box::new(Self { members: members.collect() }))
+    }
+
+    fn changes(
+        &self,
+        readings: &Readings,
+        rate: f64,
+        progress: &Progress<'_>,
+    ) -> Result<Option<Vec<Change>>, EstimateError> {
+        for (_, member) in &self.members {
+            if let Some(found) = member.changes(readings, rate, progress)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
     fn noise_db(&self) -> Option<Vec<f64>> {
         let each: Option<Vec<Vec<f64>>> = self.members.iter().map(|(_, m)| m.noise_db()).collect();
         let each = each?;
@@ -134,11 +166,20 @@ impl Predictor for Combined {
     }
 
     fn update(&self, readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
-        let update = |(weight, member): &(f64, Box<dyn Predictor>)| {
-            Ok(member.update(readings)?.map(|member| (*weight, member)))
+        let update = |(weight, member): &(f64, Arc<dyn Predictor>)| {
+            Ok(member.update(readings)?.map(|member| (*weight, member.into())))
         };
         let members: Option<Vec<_>> =
             self.members.iter().map(update).collect::<Result<_, EstimateError>>()?;
+        Ok(members.map(|members| Box::new(Self { members }) as Box<dyn Predictor>))
+    }
+
+    fn relearn(&self, readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
+        let relearn = |(weight, member): &(f64, Arc<dyn Predictor>)| {
+            Ok(member.relearn(readings)?.map(|member| (*weight, member.into())))
+        };
+        let members: Option<Vec<_>> =
+            self.members.iter().map(relearn).collect::<Result<_, EstimateError>>()?;
         Ok(members.map(|members| Box::new(Self { members }) as Box<dyn Predictor>))
     }
 

@@ -13,7 +13,7 @@ pub enum Split {
     /// Place by place, at random: how well gaps between sensors are filled.
     #[default]
     Random,
-    /// Box by box of a lattice over the survey: how well places without any sensor nearby are
+    /// By boxes of a lattice over the survey: how well places without any sensor nearby are
     /// predicted.
     Blocks,
 }

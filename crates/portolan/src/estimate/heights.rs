@@ -4,13 +4,15 @@
 //! and Delfiner, Geostatistics, 2012, section 2.5.2), and the method sees places in that space.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use ndarray::Array2;
 
 use super::Saved;
 use super::bands::{BandData, Domain};
 use super::kriging::MOST_GROUPS;
-use super::{Context, Kriging, Transmitter};
+use super::times::in_time;
+use super::{Change, Context, Kriging, Transmitter};
 use crate::error::EstimateError;
 use crate::gaussian_process::{Sample, clustered, misfit};
 use crate::grid::Grid;
@@ -41,15 +43,15 @@ pub(super) fn in_space(
 ) -> Result<Model, EstimateError> {
     readings.check_enough()?;
     if !readings.has_heights() || readings.is_lifted() {
-        return fit(readings, context, progress);
+        return in_time(readings, context, progress, fit);
     }
     let factor = vertical_factor(readings, &progress.part(0.0..0.2))?;
     let lift = |t: &Transmitter| Transmitter { at: lifted(t.at, factor), ..*t };
     let transmitters: Vec<Transmitter> = context.transmitters.iter().map(lift).collect();
     let grid = context.grid.map(|grid| grid.at_height(factor * grid.z_m()));
     let space = Context { transmitters: &transmitters, grid, ..*context };
-    let model = fit(&readings.lifted(factor), &space, &progress.part(0.2..1.0))?;
-    let lift = |inner| Box::new(Lifted { factor, inner }) as Box<dyn Predictor>;
+    let model = in_time(&readings.lifted(factor), &space, &progress.part(0.2..1.0), fit)?;
+    let lift = |inner| Arc::new(Lifted { factor, inner }) as Arc<dyn Predictor>;
     let mut model = model.lowered(readings, lift);
     model.report_mut().add_fitted(&[("height_factor", factor)]);
     Ok(model)
@@ -115,7 +117,7 @@ fn spread(sites: &[Site]) -> Vec<usize> {
 /// A model of lifted readings that is asked in metres.
 pub(super) struct Lifted {
     factor: f64,
-    inner: Box<dyn Predictor>,
+    inner: Arc<dyn Predictor>,
 }
 
 impl Lifted {
@@ -125,7 +127,7 @@ impl Lifted {
         if !(factor.is_finite() && factor > 0.0) || kind == KIND {
             return Err(damaged("factor", "is not one of heights").into());
         }
-        Ok(Self { factor, inner: saved.of(&archive.inside("inner_")).load(kind)? })
+        Ok(Self { factor, inner: saved.of(&archive.inside("inner_")).load(kind)?.into() })
     }
 
     fn lift(&self, at: &[Site]) -> Vec<Site> {
@@ -177,6 +179,11 @@ impl Predictor for Lifted {
         self.inner.sees_heights()
     }
 
+    fn at_time(&self, time_s: f64) -> Option<Box<dyn Predictor>> {
+        let inner = self.inner.at_time(time_s)?.into();
+        Some(Box::new(Self { factor: self.factor, inner }))
+    }
+
     fn noise_db(&self) -> Option<Vec<f64>> {
         self.inner.noise_db()
     }
@@ -190,8 +197,17 @@ impl Predictor for Lifted {
     }
 
     fn update(&self, readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
-        let inner = self.inner.update(&readings.lifted(self.factor))?;
+        let inner = self.inner.update(&readings.lifted(self.factor))?.map(Arc::from);
         Ok(inner.map(|inner| Box::new(Self { factor: self.factor, inner }) as Box<dyn Predictor>))
+    }
+
+    fn changes(
+        &self,
+        readings: &Readings,
+        rate: f64,
+        progress: &Progress<'_>,
+    ) -> Result<Option<Vec<Change>>, EstimateError> {
+        self.inner.changes(&readings.lifted(self.factor), rate, progress)
     }
 
     fn save(&self, archive: &mut Archive) {

@@ -8,11 +8,11 @@ use ndarray::Array2;
 use crate::likelihood::Probit;
 use crate::link::{DB_PER_LN, Link, quiet_offset};
 use crate::readings::{Readings, Values};
-use crate::unmix::{Bounds, judge};
+use crate::unmix::{Bounds, judge, level_bounds};
 
 /// Deviation that shadowing between sensors adds to a level's own noise, in ln power.
 const UNSEEN: f64 = 0.5;
-/// A single sensor or entry moves a comparison by no more than this: a few wild ones must not
+/// A single sensor or entry moves a comparison by no more than this: a few outliers must not
 /// decide.
 const MOST_OF_ONE: f64 = 1.0;
 
@@ -32,8 +32,10 @@ impl<'a> Judge<'a> {
     pub fn new(readings: &'a Readings) -> Self {
         let power = readings.power();
         let (link, bounds, probit) = match readings.values() {
-            Values::Levels { quantiser, .. } => {
-                (quantiser.link(), None, Some(Probit::widened(quantiser, UNSEEN)))
+            // The middle of a bin is what interpolation of levels aims at, not where the power is.
+            Values::Levels { levels, quantiser } => {
+                let bounds = Some(level_bounds(levels, quantiser));
+                (quantiser.link(), bounds, Some(Probit::widened(quantiser, UNSEEN)))
             }
             Values::Power(power) => {
                 let powers = power.iter().copied().collect::<Vec<_>>();
@@ -138,6 +140,7 @@ pub(super) fn gain(first: &[f64], second: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quantiser::Quantiser;
     use crate::scale::Scale;
     use crate::site::Site;
 
@@ -157,6 +160,21 @@ mod tests {
         assert_eq!(judge.squared(0, 25, 0.0), judge.squared(0, 25, 1e-5));
         assert!(judge.squared(0, 25, 0.5).unwrap() > 1.0);
         assert!(judge.squared(0, 3, 0.5).unwrap() > 0.3);
+    }
+
+    #[test]
+    fn a_level_is_met_by_any_power_in_its_bin() {
+        let quantiser = Quantiser::new(vec![-2.0, 0.0], 0.0, 1e-6).unwrap();
+        let levels = Array2::from_shape_vec((2, 4), vec![0, 1, 2, 255, 1, 1, 1, 1]).unwrap();
+        let sites = vec![Site::new(0.0, 0.0), Site::new(1.0, 0.0)];
+        let values = Values::Levels { levels, quantiser };
+        let readings = Readings::new(sites, values, Scale::paper()).unwrap();
+        let judge = Judge::new(&readings);
+        let off = |band, logarithm: f64| judge.squared(0, band, logarithm.exp());
+        assert_eq!((off(0, -9.0), off(2, 7.0), off(3, 0.0)), (Some(0.0), Some(0.0), None));
+        assert!(off(1, -1.9).unwrap() < 1e-9 && off(1, -0.1).unwrap() < 1e-9);
+        assert!((off(1, 1.0).unwrap() - 1.0).abs() < 1e-3);
+        assert!((off(2, -3.0).unwrap() - 9.0).abs() < 1e-3);
     }
 
     #[test]

@@ -56,7 +56,7 @@ const BLOCK: usize = 256;
 /// Blocks that are evaluated before any is scattered.
 const BATCH: usize = 128;
 
-/// Places evaluated together, and the sensors that they look at where not at all.
+/// Places evaluated together, and the sensors used for them; None = all.
 pub(super) struct Cut {
     pub places: Vec<usize>,
     pub near: Option<Vec<usize>>,

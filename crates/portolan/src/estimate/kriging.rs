@@ -5,7 +5,7 @@ mod model;
 mod scales;
 
 use super::bands::{BandData, DOMAIN_OPTIONS, Domain, Group};
-use super::field::alone::silence;
+use super::field::independent::silence;
 use super::heights::in_space;
 use super::interpolated::local_note;
 use super::thin_plate::MOST_TOGETHER;
@@ -43,7 +43,7 @@ const OWN: &[OptionSpec] = &[
     OptionSpec {
         name: "neighbours",
         default: "all up to 2000 sensors, then 128",
-        takes: "how many nearest sensors a place looks at",
+        takes: "number of nearest sensors used for a place",
     },
 ];
 pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN, DOMAIN_OPTIONS];
@@ -82,7 +82,7 @@ pub struct Kriging {
     pub trend: Trend,
     /// What the nugget is.
     pub nugget_role: NuggetRole,
-    /// How many nearest sensors a place looks at; by default all up to 2000, then 128.
+    /// Number of nearest sensors used for a place; by default all up to 2000, then 128.
     pub neighbours: Option<usize>,
     /// What is not fitted; sill and nugget in dB^2 (power^2 in linear power).
     pub fixed: Fixed,
@@ -112,7 +112,7 @@ pub(super) const ENTRY: Entry = Entry::new(
     build,
 )
 .with_revision(3)
-.with_capabilities(&[Capability::Spread, Capability::Heights])
+.with_capabilities(&[Capability::Spread, Capability::Heights, Capability::Times])
 .with_options(OPTIONS)
 .with_kinds(&[(KIND, |saved| Ok(Box::new(KrigedBands::load(saved.archive, saved.bands)?)))]);
 

@@ -36,6 +36,7 @@ mod kriging;
 mod linear;
 mod mixture;
 mod nearest;
+mod obstructed;
 mod options;
 mod oracle;
 pub mod parts;
@@ -44,6 +45,7 @@ mod robust;
 mod space;
 mod stacking;
 mod thin_plate;
+mod times;
 mod unn;
 mod validate;
 mod visits;
@@ -52,12 +54,13 @@ mod weighted_mean;
 pub use auto::Auto;
 pub use bands::Domain;
 pub use btd::Btd;
-pub use field::Field;
+pub use field::{Field, with_likeliest_sigma};
 pub use folds::{Split, folds};
 pub use idw::Idw;
 pub use kriging::Kriging;
 pub use linear::Linear;
 pub use nearest::Nearest;
+pub use obstructed::ColumnFinding;
 pub use options::{OptionSpec, Options};
 pub use oracle::Oracle;
 pub use register::{
@@ -66,13 +69,16 @@ pub use register::{
 };
 pub use space::{SpaceMethod, SpaceModel, SpaceReadings};
 pub use thin_plate::ThinPlate;
+pub use times::{Change, ChangeKind};
 pub use unn::{Lesson, StartFit, StartIterations, Unn, UnnStart};
 pub use validate::{DistanceCoverage, Fold, Residuals, repeated_rows, validate};
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
+use crate::between::Between;
 use crate::error::EstimateError;
 use crate::grid::Grid;
 use crate::map::RadioMap;
@@ -101,7 +107,7 @@ pub enum Emitters {
 /// let grid = Grid::new(16, 16, 1.0)?;
 /// let truth = simulate(&Scenario { bands: 4, emitters: 2, seed: 3, ..Scenario::new(grid) })?;
 /// let readings = sense(&truth, &Sensing::exact(SensorLayout::Count(60), 0))?;
-/// // Methods that live on a grid take this one; those that tell emitters apart look for two.
+/// // Methods that live on a grid take this one; those that separate emitters look for two.
 /// let coarse = Grid::new(8, 8, 2.0)?.with_origin(portolan::Site::new(0.5, 0.5))?;
 /// let context = Context { emitters: Emitters::Count(2), grid: Some(coarse), ..Context::default() };
 /// let model = build("btd", [])?.fit(&readings, &context, &Progress::silent())?;
@@ -126,6 +132,9 @@ pub struct Context<'a> {
     /// Transmitters whose places are known, for the methods that can use them
     /// ([`Capability::Transmitters`]); no other looks at them.
     pub transmitters: &'a [Transmitter],
+    /// What may stand between transmitters and places, for the methods that can use it
+    /// ([`Capability::Obstacles`]); no other looks at it.
+    pub obstacles: &'a [Arc<dyn Between>],
 }
 
 /// A transmitter whose place is known.

@@ -34,7 +34,7 @@ pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN];
 /// Cells of the truth that the decorrelation is fitted to, where it is not given.
 const FITTED_CELLS: usize = 220;
 
-/// Kriging told the law of every emitter: what could be had at best.
+/// Kriging given the law of every emitter: an upper bound.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Oracle {
     /// Decorrelation distance of the shadowing in metres; fitted to the true SLFs where absent.
@@ -43,7 +43,7 @@ pub struct Oracle {
 
 /// This method in the register.
 pub(super) const ENTRY: Entry =
-    Entry::new("oracle", "kriging told the law of every emitter: what could be had at best", build)
+    Entry::new("oracle", "kriging given the law of every emitter: an upper bound", build)
         .with_capabilities(&[Capability::Spread, Capability::Truth])
         .with_options(OPTIONS);
 
@@ -162,6 +162,7 @@ impl Method for Oracle {
                 let sill = (squares / few.len().saturating_sub(2).max(1) as f64).max(1e-12);
                 let posterior = krige(sill).ok_or_else(failed)?;
                 let emitter = ModelEmitter {
+                    places: Vec::new(),
                     at: places.at[0],
                     at_se_m: None,
                     exponent: Some(posterior.exponent()),

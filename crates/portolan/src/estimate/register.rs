@@ -5,7 +5,7 @@ use std::sync::{Arc, RwLock};
 
 use super::{
     Method, OptionSpec, Options, auto, btd, field, heights, idw, kriging, linear, nearest, oracle,
-    thin_plate, unn,
+    thin_plate, times, unn,
 };
 use crate::engine::Engine;
 use crate::error::{EstimateError, InputError};
@@ -21,12 +21,16 @@ pub enum Capability {
     Emitters,
     /// It makes use of [`Context::transmitters`](super::Context::transmitters).
     Transmitters,
+    /// It makes use of [`Context::obstacles`](super::Context::obstacles).
+    Obstacles,
     /// It makes use of [`Context::start`](super::Context::start).
     Start,
     /// It cannot do without [`Context::truth`](super::Context::truth).
     Truth,
     /// It tells places at several heights apart.
     Heights,
+    /// It tells readings of several times apart.
+    Times,
     /// It lives on a grid and is read between cell centres.
     Grid,
     /// Its fits run on an [`Engine`], which may be another device's.
@@ -40,9 +44,11 @@ impl Capability {
             Self::Spread => "spread",
             Self::Emitters => "emitters",
             Self::Transmitters => "transmitters",
+            Self::Obstacles => "obstacles",
             Self::Start => "start",
             Self::Truth => "truth",
             Self::Heights => "heights",
+            Self::Times => "times",
             Self::Grid => "grid",
             Self::Device => "device",
         }
@@ -64,16 +70,21 @@ pub struct Saved<'a> {
     /// Number of bands.
     pub bands: usize,
     pub(crate) room: Room,
+    /// How many others it lies within.
+    depth: usize,
 }
+
+/// Predictors within each other: those of obstacles, of a combination, of heights, and of a method.
+const DEEPEST: usize = 6;
 
 impl<'a> Saved<'a> {
     pub(crate) fn new(archive: &'a Archive, bands: usize, room: Room) -> Self {
-        Self { archive, bands, room }
+        Self { archive, bands, room, depth: 0 }
     }
 
     /// Another's, within the same model.
     pub(crate) fn of<'b>(&self, archive: &'b Archive) -> Saved<'b> {
-        Saved { archive, ..*self }
+        Saved { archive, depth: self.depth + 1, ..*self }
     }
 
     /// A predictor that draws on the model's grid.
@@ -86,8 +97,13 @@ impl<'a> Saved<'a> {
 
     /// The predictor of a kind.
     pub(crate) fn load(&self, kind: &str) -> Result<Box<dyn Predictor>, EstimateError> {
-        if kind == heights::KIND {
-            return Ok(Box::new(heights::Lifted::load(self)?));
+        if self.depth > DEEPEST {
+            return Err(damaged("kind", "lies too deep").into());
+        }
+        match kind {
+            heights::KIND => return Ok(Box::new(heights::Lifted::load(self)?)),
+            times::KIND => return times::load(self),
+            _ => {}
         }
         let all = methods();
         let known = all.iter().flat_map(|entry| entry.kinds).find(|(known, _)| *known == kind);

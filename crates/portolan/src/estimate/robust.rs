@@ -1,11 +1,11 @@
-//! Readings that stray farther than normal noise does: noise of a Student's t distribution, where
+//! Outliers beyond normal noise: noise of a Student's t distribution, where
 //! held-out readings ask for it.
 //!
 //! A reading's noise is normal with a variance of its own, which its residual tells (the scale
 //! mixture behind Student's t; Lange, Little and Taylor 1989). A reading far from what its
-//! neighbours say is given more noise, and pulls less. Sensors are held out one by one and box by
-//! box, in folds, and predicted with and without: only where wild readings mislead in both is
-//! anything changed.
+//! neighbours say is given more noise, and pulls less. Sensors are held out by sensor and by box,
+//! in folds, and predicted with and without: only where outliers mislead in both is anything
+//! changed.
 
 use faer::Mat;
 use ndarray::Array2;
@@ -22,7 +22,7 @@ use crate::site::Site;
 
 /// Degrees of freedom.
 const FREEDOM: f64 = 4.0;
-/// The nugget of usual readings where wild ones have noise of their own, over the nugget of all.
+/// The nugget of usual readings where outliers have noise of their own, over the nugget of all.
 const USUAL: f64 = 0.75;
 /// Held-out errors, over those with normal noise, that are worth it.
 const WORTH: f64 = 0.99;
@@ -30,13 +30,13 @@ const FOLDS: usize = 5;
 /// Entries of a band, and bands, that decide.
 const MOST_ENTRIES: usize = 320;
 const MOST_BANDS: usize = 24;
-/// More sensors than this have too many readings for a few wild ones to matter.
+/// More sensors than this have too many readings for a few outliers to matter.
 const MOST_SENSORS: usize = 1500;
 /// A covariance of fewer entries says nothing about their noise.
 const FEWEST: usize = 8;
 
 /// What is said where readings were given noise of their own.
-pub(super) const WILD: &str = "readings stray farther than normal noise: wild ones count less";
+pub(super) const WILD: &str = "outliers beyond normal noise were down-weighted";
 
 /// Readings of one band.
 struct Entries {
@@ -47,8 +47,8 @@ struct Entries {
     share: Vec<f64>,
 }
 
-/// The same readings, with noise of their own where they are wild; None where normal noise predicts
-/// as well, and where noise is stated already or some bands were not heard.
+/// The same readings, with noise of their own where they are outliers; None where normal noise
+/// predicts as well, and where noise is stated already or some bands were not heard.
 pub(super) fn tamed(
     readings: &Readings,
     progress: &Progress<'_>,
@@ -141,7 +141,7 @@ impl Entries {
         Cholesky::new(covariance.as_ref())
     }
 
-    /// What the readings less the level weigh.
+    /// Weights of the readings minus the level.
     fn pulls(&self, law: &PooledLaw, factor: &Cholesky) -> Mat<f64> {
         let mut pulls = Mat::from_fn(self.values.len(), 1, |i, _| self.values[i] - law.level);
         factor.half_solve(pulls.as_mut());

@@ -1,5 +1,5 @@
-//! How much each method counts in a combination: the weights under which readings of sensors left out
-//! one by one and box by box are the likeliest, spread included (stacking; Yao, Vehtari, Simpson and
+//! How much each method counts in a combination: the weights under which readings of sensors left
+//! out by sensor and by box are the likeliest, spread included (stacking; Yao, Vehtari, Simpson and
 //! Gelman 2018). A combination is judged as it is used: by its mean and the spread of that.
 
 use ndarray::Array2;
@@ -21,7 +21,7 @@ const MOVES: (f64, f64) = (0.2, 0.002);
 /// The least standard deviation of a reading that is believed, in ln power: .05 dB.
 const LEAST_SPREAD: f64 = 0.05 / DB_PER_LN;
 
-/// Every member's weight, and its rmse in dB at sensors left out one by one and box by box.
+/// Every member's weight, and its rmse in dB in cross-validation by sensor and by box.
 pub(super) type Weighed = Vec<(f64, [f64; 2])>;
 
 /// Weighs members that have these shares before any reading; None where one of them cannot leave
@@ -37,7 +37,7 @@ pub(super) fn weighed(
         .into_iter()
         .filter(|f| f.len() < sites.len())
         .collect();
-    // What every member says of each left-out reading, one by one and box by box.
+    // What every member says of each left-out reading, by sensor and by box.
     let mut said: [Vec<Vec<Option<Said>>>; 2] = [Vec::new(), Vec::new()];
     for (_, member) in members {
         let Some(one) = member.leave_one_out(sites)? else { return Ok(None) };

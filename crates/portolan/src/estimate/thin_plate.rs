@@ -24,7 +24,7 @@ const OWN: &[OptionSpec] = &[
     OptionSpec {
         name: "neighbours",
         default: "all up to 2000 sensors, then 96",
-        takes: "how many nearest sensors a place looks at",
+        takes: "number of nearest sensors used for a place",
     },
 ];
 pub(super) const OPTIONS: &[&[OptionSpec]] = &[OWN, DOMAIN_OPTIONS];
@@ -56,7 +56,7 @@ pub struct ThinPlate {
     pub domain: Domain,
     /// Added on the diagonal: 0 goes through the readings.
     pub smoothing: f64,
-    /// How many nearest sensors a place looks at; by default all up to 2000, then 96.
+    /// Number of nearest sensors used for a place; by default all up to 2000, then 96.
     pub neighbours: Option<usize>,
 }
 

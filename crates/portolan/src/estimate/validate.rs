@@ -1,10 +1,10 @@
-//! How well a method would have predicted sensors that it has not seen.
+//! Cross-validation of a method on held-out sensors.
 
 use super::{Context, Method, Transmitter};
 use crate::error::EstimateError;
 use crate::gaussian_process::Neighbours;
 use crate::link::{DB_PER_LN, Link, quiet_offset};
-use crate::model::Prediction;
+use crate::model::{Model, Prediction};
 use crate::progress::Progress;
 use crate::readings::Readings;
 use crate::site::{Site, by_place};
@@ -12,7 +12,7 @@ use crate::site::{Site, by_place};
 /// Standard deviations that hold 90 % of a normal distribution.
 const NINETY: f64 = 1.645;
 
-/// Predicted less read, in dB, at sensors that the fit had not seen.
+/// Predicted minus read, in dB, at held-out sensors.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Residuals {
@@ -129,6 +129,8 @@ pub struct Fold {
     bands: Vec<usize>,
     /// Where the held-out sensors stand.
     pub sites: Vec<Site>,
+    /// When they were read, where known.
+    time_s: Option<Vec<f64>>,
     /// How far the nearest of the others is from each.
     distances_m: Vec<f64>,
     /// The other sensors' readings.
@@ -165,12 +167,28 @@ impl Fold {
         };
         Some(Self {
             distances_m: sites.iter().map(nearest).collect(),
+            time_s: readings.time_s().map(|all| sensors.iter().map(|&s| all[s]).collect()),
             sites,
             rest,
             transmitters: transmitters.collect(),
             sensors: sensors.to_vec(),
             bands,
         })
+    }
+}
+
+impl Fold {
+    /// What a model of the others says of the held-out readings, each at its own time.
+    pub fn predict(
+        &self,
+        model: &Model,
+        progress: &Progress<'_>,
+    ) -> Result<Prediction, EstimateError> {
+        let bands: Vec<usize> = (0..model.bands()).collect();
+        match &self.time_s {
+            Some(time_s) => model.predict_at_times(&self.sites, time_s, &bands, progress),
+            None => model.predict(&self.sites, progress),
+        }
     }
 }
 
@@ -215,7 +233,7 @@ pub fn validate(
         let Some(fold) = Fold::new(readings, fold, context.transmitters) else { continue };
         let context = Context { transmitters: &fold.transmitters, ..*context };
         let model = method.fit(&fold.rest, &context, &part)?;
-        residuals.add(readings, &fold, &model.predict(&fold.sites, &part.quiet())?);
+        residuals.add(readings, &fold, &fold.predict(&model, &part.quiet())?);
     }
     Ok(residuals)
 }

@@ -11,7 +11,7 @@ mod lattice;
 mod neighbours;
 mod nelder_mead;
 mod pooled;
-mod quasi_newton;
+pub(crate) mod quasi_newton;
 mod regression;
 mod restricted;
 mod trend;
@@ -22,8 +22,10 @@ pub(crate) use lattice::posterior_points;
 pub(crate) use neighbours::{Neighbourhood, Neighbours, along_curve, clustered};
 pub(crate) use nelder_mead::minimise;
 pub(crate) use pooled::{
-    BandSample, Hearing, NOISE_PRIOR, PooledLaw, REACH_PRIOR, Told, pooled_law, pooled_laws,
+    BandSample, Hearing, NOISE_PRIOR, PooledLaw, PseudoReadings, REACH_PRIOR, pooled_law,
+    pooled_laws,
 };
+pub(crate) use quasi_newton::descend;
 pub use regression::NuggetRole;
 pub(crate) use regression::{Kriged, Level, Regression, Sensors};
 pub use restricted::Fixed;

@@ -126,7 +126,7 @@ const SETTLED: f64 = 1e-3;
 
 /// Silence as readings: a value and a noise variance each.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct PseudoReadings {
     pub values: Vec<f64>,
     pub noise: Vec<f64>,
 }
@@ -206,7 +206,7 @@ struct Search {
 }
 
 /// The objective, its slope, and what silence says in every band, where any is heard.
-type Evaluated = (f64, Vec<f64>, Option<Vec<Told>>);
+type Evaluated = (f64, Vec<f64>, Option<Vec<PseudoReadings>>);
 
 impl Search {
     fn new(samples: &[BandSample]) -> Option<Self> {
@@ -243,22 +243,22 @@ impl Search {
         if self.hears { VARIABLES } else { 5 }
     }
 
-    /// The negative logarithm of the posterior, its gradient, and what silence says; `told` is what
+    /// The negative logarithm of the posterior, its gradient, and what silence says; `pseudo` is what
     /// it said under a law nearby, or nothing.
     fn objective(
         &self,
         x: &[f64],
-        told: &[Told],
+        pseudo: &[PseudoReadings],
         progress: &Progress<'_>,
     ) -> Result<Evaluated, EstimateError> {
         progress.check()?;
         let law = law_at(x, self.hears);
-        let nothing = Told::default();
-        let parts: Vec<Option<(f64, Point, Told)>> = self
+        let nothing = PseudoReadings::default();
+        let parts: Vec<Option<(f64, Point, PseudoReadings)>> = self
             .samples
             .par_iter()
             .enumerate()
-            .map(|(i, sample)| evidence(sample, &law, told.get(i).unwrap_or(&nothing)))
+            .map(|(i, sample)| evidence(sample, &law, pseudo.get(i).unwrap_or(&nothing)))
             .collect();
         let (mut value, mut slope) = (0.0, vec![0.0; x.len()]);
         let mut said = Vec::with_capacity(parts.len());
@@ -289,10 +289,10 @@ impl Search {
     }
 
     fn likeliest(&self, start: &Point, progress: &Progress<'_>) -> Result<Vec<f64>, EstimateError> {
-        let mut told: Vec<Told> = Vec::new();
+        let mut pseudo: Vec<PseudoReadings> = Vec::new();
         let objective = |x: &[f64]| {
-            let (value, slope, said) = self.objective(x, &told, progress)?;
-            told = said.unwrap_or_else(|| std::mem::take(&mut told));
+            let (value, slope, said) = self.objective(x, &pseudo, progress)?;
+            pseudo = said.unwrap_or_else(|| std::mem::take(&mut pseudo));
             Ok::<_, EstimateError>((value, slope))
         };
         descend(objective, &start[..self.variables()], 1.0, ENOUGH, ROUNDS)
@@ -354,20 +354,23 @@ impl BandSample {
     }
 
     /// What silence says under a law.
-    pub fn told(&self, law: &PooledLaw) -> Result<Told, EstimateError> {
+    pub fn pseudo(&self, law: &PooledLaw) -> Result<PseudoReadings, EstimateError> {
         let failed = || EstimateError::Numerical("a band's covariance cannot be factorised".into());
         if self.silent.is_empty() {
-            return Ok(Told::default());
+            return Ok(PseudoReadings::default());
         }
         let heard = self.sites.len();
         let sites: Vec<Site> = self.sites.iter().chain(&self.silent).copied().collect();
         if sites.len() <= TOGETHER {
-            let (_, _, told) = evidence(self, law, &Told::default()).ok_or_else(failed)?;
-            return Ok(told);
+            let (_, _, pseudo) =
+                evidence(self, law, &PseudoReadings::default()).ok_or_else(failed)?;
+            return Ok(pseudo);
         }
         // Patch by patch: silence is a matter of the neighbourhood.
-        let mut all =
-            Told { values: vec![0.0; self.silent.len()], noise: vec![1.0; self.silent.len()] };
+        let mut all = PseudoReadings {
+            values: vec![0.0; self.silent.len()],
+            noise: vec![1.0; self.silent.len()],
+        };
         for patch in patches(&sites, PATCH) {
             let (loud, quiet): (Vec<usize>, Vec<usize>) =
                 patch.into_iter().partition(|i| *i < heard);
@@ -376,10 +379,11 @@ impl BandSample {
             }
             let silent = quiet.iter().map(|&i| sites[i]).collect();
             let part = BandSample { silent, ..self.part(&loud) };
-            let (_, _, told) = evidence(&part, law, &Told::default()).ok_or_else(failed)?;
+            let (_, _, pseudo) =
+                evidence(&part, law, &PseudoReadings::default()).ok_or_else(failed)?;
             for (j, &i) in quiet.iter().enumerate() {
-                all.values[i - heard] = told.values[j];
-                all.noise[i - heard] = told.noise[j];
+                all.values[i - heard] = pseudo.values[j];
+                all.noise[i - heard] = pseudo.noise[j];
             }
         }
         Ok(all)
@@ -414,7 +418,11 @@ fn patches(sites: &[Site], most: usize) -> Vec<Vec<usize>> {
 
 /// Log evidence of a band, its gradient, and what silence says; None where the covariance cannot be
 /// factorised. `known` is what silence said under a law nearby.
-fn evidence(sample: &BandSample, law: &PooledLaw, known: &Told) -> Option<(f64, Point, Told)> {
+fn evidence(
+    sample: &BandSample,
+    law: &PooledLaw,
+    known: &PseudoReadings,
+) -> Option<(f64, Point, PseudoReadings)> {
     let heard = sample.values.len();
     let sites: Vec<Site> = sample.sites.iter().chain(&sample.silent).copied().collect();
     let count = sites.len();
@@ -424,7 +432,7 @@ fn evidence(sample: &BandSample, law: &PooledLaw, known: &Told) -> Option<(f64, 
     let mut noise = sample.noise(law.nugget);
     let start = match (&law.hearing, known.values.len() == sample.silent.len()) {
         (_, true) => known.clone(),
-        (Some(hearing), false) => Told {
+        (Some(hearing), false) => PseudoReadings {
             values: vec![hearing.floor - hearing.softness; sample.silent.len()],
             noise: vec![20.0 * (law.sill + law.nugget); sample.silent.len()],
         },
@@ -485,8 +493,8 @@ fn evidence(sample: &BandSample, law: &PooledLaw, known: &Told) -> Option<(f64, 
             gradient[6] += by_square * 2.0 * hearing.softness.powi(2);
         }
     }
-    let told = Told { values: values.split_off(heard), noise: noise.split_off(heard) };
-    total.is_finite().then_some((total, gradient, told))
+    let pseudo = PseudoReadings { values: values.split_off(heard), noise: noise.split_off(heard) };
+    total.is_finite().then_some((total, gradient, pseudo))
 }
 
 /// All entries of a band as readings: K = sill R + variance of levels + noise, factorised.

@@ -254,8 +254,8 @@ impl<P: Point> Regression<P> {
         (0..diagonal.len()).map(own).collect()
     }
 
-    /// Every sensor's place as the others predict it, sensors x bands: the reading less
-    /// (Q y)_i / Q_ii, and the variance of the field there.
+    /// Leave-one-out prediction at every sensor's place, sensors x bands: the reading minus (Q y)_i
+    /// / Q_ii, and the variance of the field there.
     pub fn leave_one_out(&self, values: MatRef<'_, f64>) -> Kriged {
         let own = self.left_out_precision();
         let weights = self.weights();

@@ -66,6 +66,16 @@ impl Scatter {
         }
     }
 
+    /// The derivative of [`Scatter::log_density`] by the noise variance.
+    pub fn slope(&self, nugget: f64) -> f64 {
+        let variance = nugget + self.stated;
+        let squares: f64 = self.squares.iter().sum();
+        match self.freedom > 0.0 {
+            true => 0.5 * (squares / variance - self.freedom) / variance,
+            false => 0.0,
+        }
+    }
+
     /// Whether it is one of so many bands.
     pub fn fits(&self, bands: usize) -> bool {
         let none = self.freedom == 0.0 && self.squares.is_empty();

@@ -18,7 +18,7 @@ const GAUSS: [(f64, f64); 3] = [
 
 /// One bin in units of sigma: ln P, (phi(low) - phi(high)) / P and
 /// (high phi(high) - low phi(low)) / P.
-pub(super) struct Bin {
+pub(crate) struct Bin {
     pub log_probability: f64,
     pub score: f64,
     pub edge_moment: f64,

@@ -32,9 +32,21 @@ impl Probit {
 
     /// As [`Probit::new`], for means of ln((x + a) / unit): edges lowered by `ln_unit`.
     pub fn shifted(quantiser: &Quantiser, ln_unit: f64) -> Self {
-        let mut probit = Self::new(quantiser);
-        probit.edges.iter_mut().for_each(|edge| *edge -= ln_unit);
-        probit
+        Self::new(quantiser).lowered(ln_unit)
+    }
+
+    /// For means of ln((x + a) / unit): edges lowered by `ln_unit`.
+    pub fn lowered(mut self, ln_unit: f64) -> Self {
+        self.edges.iter_mut().for_each(|edge| *edge -= ln_unit);
+        self
+    }
+
+    /// As [`Probit::new`] with no less noise than `least`, in ln power: what the model itself misses
+    /// also lies between it and the levels. With fine levels a penalty would otherwise count nothing
+    /// beside the steep walls of their bins.
+    pub fn at_least(quantiser: &Quantiser, least: f64) -> Self {
+        let probit = Self::new(quantiser);
+        Self { sigma: probit.sigma.max(least), ..probit }
     }
 
     /// As [`Probit::new`], for means that are themselves uncertain by `deviation`.
@@ -63,6 +75,12 @@ impl Probit {
     pub fn log_probability(&self, level: u8, mean: f64) -> (f64, f64) {
         let bin = self.bin(level, mean);
         (bin.log_probability, bin.score / self.sigma)
+    }
+
+    /// log P(level) where the mean is itself uncertain by `deviation`.
+    pub fn log_probability_of(&self, level: u8, mean: f64, deviation: f64) -> f64 {
+        let (edges, sigma) = (&self.edges, self.sigma.hypot(deviation));
+        edge_bin(edges, sigma, level, mean).log_probability
     }
 
     /// -d2 log P / d mean^2 of the level that was seen, in [0, 1 / sigma^2]: unlike the Fisher
@@ -94,13 +112,18 @@ impl Probit {
     }
 
     fn bin(&self, level: u8, mean: f64) -> Bin {
-        let level = usize::from(level).min(self.edges.len());
-        let mean = mean.clamp(-1e100, 1e100);
-        let lower = if level == 0 { f64::NEG_INFINITY } else { self.edges[level - 1] };
-        let upper = self.edges.get(level).copied().unwrap_or(f64::INFINITY);
-        let scaled = |from: f64, to: f64| (to - from) / self.sigma;
-        Bin::between(scaled(mean, lower), scaled(mean, upper), scaled(lower, upper))
+        edge_bin(&self.edges, self.sigma, level, mean)
     }
+}
+
+/// The bin of a level beside a mean with noise of a given deviation.
+fn edge_bin(edges: &[f64], sigma: f64, level: u8, mean: f64) -> Bin {
+    let level = usize::from(level).min(edges.len());
+    let mean = mean.clamp(-1e100, 1e100);
+    let lower = if level == 0 { f64::NEG_INFINITY } else { edges[level - 1] };
+    let upper = edges.get(level).copied().unwrap_or(f64::INFINITY);
+    let scaled = |from: f64, to: f64| (to - from) / sigma;
+    Bin::between(scaled(mean, lower), scaled(mean, upper), scaled(lower, upper))
 }
 
 impl<T: Real> Likelihood<T> for Probit {

@@ -19,6 +19,29 @@ pub struct ModelEmitter {
     pub psd: Vec<f64>,
     /// Its share of the power at the sensors.
     pub power_share: f64,
+    /// Where it may stand, with weights of sum 1, where that is known.
+    pub places: Vec<(f64, Site)>,
+}
+
+/// Places of an emitter that are kept: what is less likely is left out.
+const LEAST_SHARE: f64 = 1e-5;
+
+/// Weighted places, each once, the likeliest first.
+pub(crate) fn weighted_places(weights: &[f64], places: &[Site]) -> Vec<(f64, Site)> {
+    let mut slots = std::collections::HashMap::new();
+    let mut found: Vec<(f64, Site)> = Vec::new();
+    for (weight, site) in weights.iter().zip(places) {
+        let slot = *slots.entry(site.bits()).or_insert_with(|| {
+            found.push((0.0, *site));
+            found.len() - 1
+        });
+        found[slot].0 += weight;
+    }
+    found.retain(|(weight, _)| *weight > LEAST_SHARE);
+    let total: f64 = found.iter().map(|(weight, _)| weight).sum();
+    found.iter_mut().for_each(|(weight, _)| *weight /= total);
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    found
 }
 
 impl ModelEmitter {

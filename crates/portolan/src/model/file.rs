@@ -3,7 +3,7 @@
 use super::{Archive, Candidate, Model, ModelEmitter, Report, Room, damaged};
 use crate::devices::Devices;
 use crate::error::{EstimateError, InputError};
-use crate::estimate::Saved;
+use crate::estimate::{ColumnFinding, Saved};
 use crate::findings::Exponent;
 use crate::grid::Grid;
 use crate::labels::BandLabels;
@@ -41,7 +41,8 @@ impl Archive {
 }
 
 impl Model {
-    /// What the fit found as named arrays: small, and enough to predict the same to the last bit.
+    /// The result of the fit as named arrays: small, and enough to predict the same to the last
+    /// bit.
     ///
     /// ```
     /// # use ndarray::array;
@@ -89,6 +90,9 @@ impl Model {
         }
         archive.put_sites("region", &[self.region.low, self.region.high]);
         archive.put_sites("sites", &self.sites);
+        if let Some(time_s) = &self.time_s {
+            archive.put_vector("time_s", time_s);
+        }
         archive.put_number("loudest", self.loudest);
         self.report.save(&mut archive);
         save_emitters(&self.emitters, &mut archive);
@@ -158,12 +162,13 @@ impl Model {
             grid,
             region: Region { low, high },
             sites: archive.sites("sites")?,
+            time_s: archive.has("time_s").then(|| archive.vector("time_s")).transpose()?,
             loudest: archive.number("loudest")?,
             report: Report::load(archive)?,
             emitters: load_emitters(archive, bands)?,
             stated_db,
             devices: archive.has("devices").then(|| load_devices(archive)).transpose()?,
-            predictor: Saved::new(&own, bands, Room { grid, free_bytes }).load(kind)?,
+            predictor: Saved::new(&own, bands, Room { grid, free_bytes }).load(kind)?.into(),
         })
     }
 }
@@ -202,6 +207,15 @@ impl Report {
         let fitted: Vec<f64> = self.fitted.iter().map(|(_, value)| *value).collect();
         archive.put_vector("fitted_values", &fitted);
         archive.put_text("notes", self.notes.iter().cloned());
+        if !self.columns.is_empty() {
+            archive.put_text("columns", self.columns.iter().map(|c| c.name.clone()));
+            let values = ndarray::Array2::from_shape_fn((self.columns.len(), 4), |(i, k)| {
+                let c = &self.columns[i];
+                let known = |error: Option<f64>| error.unwrap_or(f64::NAN);
+                [c.loss_db, c.loss_se_db, known(c.rmse_db), known(c.rmse_without_db)][k]
+            });
+            archive.put_matrix("columns_values", &values);
+        }
     }
 
     fn load(archive: &Archive) -> Result<Self, InputError> {
@@ -212,6 +226,25 @@ impl Report {
             false => vec![f64::NAN; errors.len()],
         };
         let candidates = archive.text("candidates")?.iter().cloned().zip(errors).zip(weights);
+        let columns = match archive.has("columns") {
+            true => archive.text("columns")?.to_vec(),
+            false => Vec::new(),
+        };
+        let values = match columns.is_empty() {
+            true => ndarray::Array2::zeros((0, 4)),
+            false => archive.matrix("columns_values")?,
+        };
+        if values.dim() != (columns.len(), 4) {
+            return Err(damaged("columns_values", "is not four numbers a column"));
+        }
+        let column = |(name, row): (String, ndarray::ArrayView1<'_, f64>)| ColumnFinding {
+            name,
+            loss_db: row[0],
+            loss_se_db: row[1],
+            rmse_db: known(row[2]),
+            rmse_without_db: known(row[3]),
+        };
+        let columns = columns.into_iter().zip(values.rows()).map(column).collect();
         let fitted = archive.text("fitted")?.iter().cloned().zip(archive.vector("fitted_values")?);
         let chosen = archive.has("chosen").then(|| archive.word("chosen")).transpose()?;
         Ok(Self {
@@ -228,6 +261,7 @@ impl Report {
             loss: known(archive.number("loss")?),
             loss_trace: Vec::new(),
             fitted: fitted.collect(),
+            columns,
             notes: archive.text("notes")?.to_vec(),
         })
     }
@@ -249,6 +283,11 @@ fn save_emitters(emitters: &[ModelEmitter], archive: &mut Archive) {
         emitters[r].psd[k]
     });
     archive.put_matrix("psd", &psd);
+    for (r, emitter) in emitters.iter().enumerate().filter(|(_, e)| !e.places.is_empty()) {
+        let (weights, places): (Vec<f64>, Vec<Site>) = emitter.places.iter().copied().unzip();
+        archive.put_vector(&format!("emitter_weights_{r}"), &weights);
+        archive.put_sites(&format!("emitter_places_{r}"), &places);
+    }
 }
 
 fn load_emitters(archive: &Archive, bands: usize) -> Result<Vec<ModelEmitter>, InputError> {
@@ -267,6 +306,18 @@ fn load_emitters(archive: &Archive, bands: usize) -> Result<Vec<ModelEmitter>, I
     if psd.dim() != (places.len(), bands) {
         return Err(damaged("psd", "is not emitters x bands"));
     }
+    let may_stand = |r: usize| -> Result<Vec<(f64, Site)>, InputError> {
+        let name = format!("emitter_weights_{r}");
+        if !archive.has(&name) {
+            return Ok(Vec::new());
+        }
+        let (weights, places) =
+            (archive.finite(&name)?, archive.sites(&format!("emitter_places_{r}"))?);
+        match weights.len() == places.len() && weights.iter().all(|w| *w >= 0.0) {
+            true => Ok(weights.into_iter().zip(places).collect()),
+            false => Err(damaged(&name, "does not fit the places")),
+        }
+    };
     let emitter = |(r, at): (usize, &Site)| ModelEmitter {
         at: *at,
         at_se_m: Some([x[r], y[r]]).filter(|se| !se[0].is_nan()),
@@ -274,6 +325,8 @@ fn load_emitters(archive: &Archive, bands: usize) -> Result<Vec<ModelEmitter>, I
             .filter(|e| !e.value.is_nan()),
         psd: psd.row(r).to_vec(),
         power_share: share[r],
+        places: Vec::new(),
     };
-    Ok(places.iter().enumerate().map(emitter).collect())
+    let found = places.iter().enumerate().map(emitter).enumerate();
+    found.map(|(r, emitter)| Ok(ModelEmitter { places: may_stand(r)?, ..emitter })).collect()
 }

@@ -45,7 +45,7 @@ pub(crate) struct Room {
 impl Room {
     /// The grid, where the memory to draw on it can be had: a grid that is only claimed must not
     /// take it.
-    fn grid(self, bytes_per_cell: u64) -> Result<Grid, InputError> {
+    pub fn grid(self, bytes_per_cell: u64) -> Result<Grid, InputError> {
         let grid = self.grid.ok_or_else(|| super::damaged("grid", "is missing"))?;
         let (rows, cols) = (grid.rows(), grid.cols());
         let bytes = (rows as u64).saturating_mul(cols as u64).saturating_mul(bytes_per_cell);

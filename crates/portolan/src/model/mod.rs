@@ -1,5 +1,5 @@
-//! What a fit found. A model predicts power and spread at any place, draws maps on any grid, lists
-//! its emitters, and is written to and read from arrays.
+//! The result of a fit. A model predicts power and spread at any place, draws maps on any grid,
+//! lists its emitters, and is written to and read from arrays.
 
 mod archive;
 mod emitters;
@@ -10,18 +10,20 @@ mod report;
 
 pub use archive::{Archive, Stored, damaged};
 pub use emitters::ModelEmitter;
-pub(crate) use emitters::power_shares;
+pub(crate) use emitters::{power_shares, weighted_places};
 pub use gridded::{Drawing, DrawnGrid};
 pub(crate) use gridded::{Gridded, Room};
 pub use prediction::Prediction;
 pub use report::{Candidate, Report};
+
+use std::sync::Arc;
 
 use ndarray::{Array2, Array3};
 
 use crate::crs::Crs;
 use crate::devices::Devices;
 use crate::error::{EstimateError, InputError};
-use crate::estimate::{Capability, methods_with};
+use crate::estimate::{Capability, Change, methods_with};
 use crate::grid::Grid;
 use crate::labels::BandLabels;
 use crate::map::{Factors, RadioMap};
@@ -30,8 +32,8 @@ use crate::readings::Readings;
 use crate::scale::Scale;
 use crate::site::{Region, Site, usual_height_m};
 
-/// What a method's fit found: it predicts anywhere, and can be written. [`Model::new`] makes a model
-/// of it. Only the first three are needed; what is not to be had stays as it is.
+/// The result of a method's fit: it predicts anywhere, and can be written. [`Model::new`] makes a
+/// model of it. Only the first three are needed; what is not to be had stays as it is.
 ///
 /// ```
 /// use ndarray::Array2;
@@ -116,6 +118,11 @@ pub trait Predictor: Send + Sync {
         true
     }
 
+    /// What it predicts at a moment; None where it does not tell moments apart.
+    fn at_time(&self, _time_s: f64) -> Option<Box<dyn Predictor>> {
+        None
+    }
+
     /// Standard deviation of a reading's own noise in dB, per band, where it is known.
     fn noise_db(&self) -> Option<Vec<f64>> {
         None
@@ -136,6 +143,23 @@ pub trait Predictor: Send + Sync {
     /// What it predicts with further readings of the same bands and the same law; None where the method
     /// must be fitted again.
     fn update(&self, _readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
+        Ok(None)
+    }
+
+    /// What it predicts from other readings of the same bands under the same law; None where the method
+    /// must be fitted again.
+    fn relearn(&self, _readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
+        Ok(None)
+    }
+
+    /// What further readings say has changed in every band, at a rate of false discoveries; None where
+    /// it knows no history to judge by.
+    fn changes(
+        &self,
+        _readings: &Readings,
+        _rate: f64,
+        _progress: &Progress<'_>,
+    ) -> Result<Option<Vec<Change>>, EstimateError> {
         Ok(None)
     }
 
@@ -175,7 +199,7 @@ pub struct FactoredDrawing {
     pub spread_db: Option<Array3<f64>>,
 }
 
-/// What a fit found. [`Method::fit`](crate::estimate::Method::fit) makes it.
+/// The result of a fit. [`Method::fit`](crate::estimate::Method::fit) makes it.
 ///
 /// ```
 /// use ndarray::array;
@@ -198,22 +222,24 @@ pub struct Model {
     grid: Option<Grid>,
     region: Region,
     sites: Vec<Site>,
+    /// When each of the readings was taken, where known.
+    time_s: Option<Vec<f64>>,
     loudest: f64,
     report: Report,
     emitters: Vec<ModelEmitter>,
     devices: Option<Devices>,
     /// Noise that readings of each band were said to have, beside what the predictor knows, in dB.
     stated_db: Option<Vec<f64>>,
-    predictor: Box<dyn Predictor>,
+    predictor: Arc<dyn Predictor>,
 }
 
 impl Model {
     /// A model of what a method found in some readings.
     pub fn new(readings: &Readings, predictor: impl Predictor + 'static) -> Self {
-        Self::boxed(readings, Box::new(predictor))
+        Self::shared(readings, Arc::new(predictor))
     }
 
-    fn boxed(readings: &Readings, predictor: Box<dyn Predictor>) -> Self {
+    fn shared(readings: &Readings, predictor: Arc<dyn Predictor>) -> Self {
         let mut report = Report::default();
         if readings.has_heights() && !predictor.sees_heights() {
             let heights = readings.sites().iter().map(|site| site.z_m);
@@ -233,6 +259,7 @@ impl Model {
             grid: readings.grid(),
             region: readings.region(),
             sites: readings.sites().to_vec(),
+            time_s: readings.time_s().map(<[f64]>::to_vec),
             loudest: readings.loudest(),
             report,
             emitters: Vec::new(),
@@ -500,7 +527,7 @@ impl Model {
         self.loudest
     }
 
-    /// How the model came about.
+    /// The report of the fit.
     pub fn report(&self) -> &Report {
         &self.report
     }
@@ -573,8 +600,8 @@ impl Model {
         self.predictor.leave_one_out(&self.sites)
     }
 
-    /// Adds readings of the same bands. The law stays what the fit found: the model then predicts what
-    /// all readings say under it, whichever came first.
+    /// Adds readings of the same bands. The law is not refitted: the model then predicts what all
+    /// readings say under it, whichever came first.
     ///
     /// ```
     /// # use ndarray::array;
@@ -604,7 +631,7 @@ impl Model {
         let readings = &readings.in_bands_of(&self.labels, self.bands)?;
         let predictor = self.predictor.update(readings)?.ok_or_else(|| {
             let kind = self.predictor.kind();
-            let able = "kriging, field with bands that share nothing, nearest, idw, linear and \
+            let able = "kriging, field with independent bands, nearest, idw, linear and \
                         thin_plate take further readings";
             InputError::Request(format!(
                 "a model of {kind} cannot be updated: fit all readings again ({able})"
@@ -612,6 +639,14 @@ impl Model {
         })?;
         let mut sites = self.sites.clone();
         sites.extend(readings.sites());
+        let times = |own: Option<&[f64]>, rows: usize| {
+            own.map_or_else(|| vec![f64::NAN; rows], <[f64]>::to_vec)
+        };
+        let time_s = (self.time_s.is_some() || readings.time_s().is_some()).then(|| {
+            let mut all = times(self.time_s.as_deref(), self.sites.len());
+            all.extend(times(readings.time_s(), readings.sensors()));
+            all
+        });
         let Region { low, high } = self.region;
         let all: Vec<Site> = readings.sites().iter().copied().chain([low, high]).collect();
         let mut report = self.report.clone();
@@ -630,13 +665,155 @@ impl Model {
             grid: self.grid,
             region: Region::around(&all).expect("there are places"),
             sites,
+            time_s,
             loudest: self.loudest.max(readings.loudest()),
             report,
             emitters: self.emitters.clone(),
             devices: None,
             stated_db: self.stated_db.clone(),
-            predictor,
+            predictor: predictor.into(),
         })
+    }
+
+    /// The first and the last moment of its readings, in seconds; None where they have no times.
+    pub fn time_span(&self) -> Option<(f64, f64)> {
+        let known = self.time_s.iter().flatten().filter(|t| !t.is_nan());
+        known.fold(None, |span, &t| {
+            let (from, to) = span.unwrap_or((t, t));
+            Some((f64::min(from, t), f64::max(to, t)))
+        })
+    }
+
+    /// When each of its readings was taken, where known; NaN for those that have no time.
+    pub fn time_s(&self) -> Option<&[f64]> {
+        self.time_s.as_deref()
+    }
+
+    /// Whether it predicts other maps at other moments.
+    pub fn sees_times(&self) -> bool {
+        self.predictor.at_time(0.0).is_some()
+    }
+
+    /// The model at a moment, in seconds of its readings' clock: it predicts, draws and counts as any
+    /// other. Without this a model is of its latest reading. Where readings were not seen to change,
+    /// all moments are alike.
+    ///
+    /// ```
+    /// # use ndarray::Array2;
+    /// # use portolan::estimate::{Kriging, Method};
+    /// # use portolan::{Context, Progress, Readings, Scale, Site, Values};
+    /// // Sixteen places, read in each of five months; every month 3 dB fainter.
+    /// let sites = (0..80).map(|i| Site::new(f64::from(i % 4), f64::from(i / 4 % 4))).collect();
+    /// let month = |i: usize| (i / 16) as f64;
+    /// let power = Array2::from_shape_fn((80, 2), |(i, k)| {
+    ///     let noise = ((i * 37 + k * 11) % 17) as f64 / 17.0;
+    ///     10f64.powf(-6.0 + 0.1 * ((i % 16) as f64 - 3.0 * month(i) + noise))
+    /// });
+    /// let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?
+    ///     .with_time_s(Some((0..80).map(|i| 2.6e6 * month(i)).collect()))?;
+    /// let model = Kriging::default().fit(&readings, &Context::default(), &Progress::silent())?;
+    /// assert_eq!(model.time_span(), Some((0.0, 4.0 * 2.6e6)));
+    /// let at = [Site::new(2.0, 2.0)];
+    /// let level = |time_s: f64| -> Result<f64, portolan::EstimateError> {
+    ///     let power = model.at_time(time_s)?.predict(&at, &Progress::silent())?.power[[0, 0]];
+    ///     Ok(10.0 * power.log10())
+    /// };
+    /// assert!((level(2.6e6)? - level(4.0 * 2.6e6)? - 9.0).abs() < 1.5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn at_time(&self, time_s: f64) -> Result<Self, EstimateError> {
+        let wrong = |message: String| Err(InputError::Request(message).into());
+        if !time_s.is_finite() {
+            return wrong(format!("a moment of {time_s} s: moments must be finite"));
+        }
+        if self.time_span().is_none() {
+            return wrong(
+                "the model's readings have no times: it knows nothing of other moments".into(),
+            );
+        }
+        let moment = self.predictor.at_time(time_s).map(Arc::from);
+        Ok(Self {
+            labels: self.labels.clone(),
+            sites: self.sites.clone(),
+            time_s: self.time_s.clone(),
+            report: self.report.clone(),
+            emitters: self.emitters.clone(),
+            devices: self.devices.clone(),
+            stated_db: self.stated_db.clone(),
+            predictor: moment.unwrap_or_else(|| self.predictor.clone()),
+            ..*self
+        })
+    }
+
+    /// Power and spread at places with moments of their own, in some bands; NaN is the moment of the
+    /// latest reading.
+    pub fn predict_at_times(
+        &self,
+        at: &[Site],
+        time_s: &[f64],
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Prediction, EstimateError> {
+        if at.len() != time_s.len() {
+            let (found, expected) = (vec![time_s.len()], vec![at.len()]);
+            return Err(InputError::Shape { what: "times of places", found, expected }.into());
+        }
+        let mut moments: Vec<f64> = time_s.iter().copied().filter(|t| !t.is_nan()).collect();
+        moments.sort_by(f64::total_cmp);
+        moments.dedup();
+        if moments.is_empty() || !self.sees_times() {
+            return self.predict_bands(at, bands, progress);
+        }
+        let mut whole: Option<Prediction> = None;
+        for (i, moment) in moments.iter().map(Some).chain([None]).enumerate() {
+            let of = |t: &f64| moment.map_or(t.is_nan(), |moment| t == moment);
+            let rows: Vec<usize> = (0..at.len()).filter(|i| of(&time_s[*i])).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let own = moment.map(|moment| self.at_time(*moment)).transpose()?;
+            let sites: Vec<Site> = rows.iter().map(|row| at[*row]).collect();
+            let share = |i: usize| i as f64 / (moments.len() + 1) as f64;
+            let part = progress.part(share(i)..share(i + 1));
+            let found = own.as_ref().unwrap_or(self).predict_bands(&sites, bands, &part)?;
+            whole.get_or_insert_with(|| found.gaps(at.len())).put(&rows, &found);
+        }
+        whole.map_or_else(|| self.predict_bands(at, bands, progress), Ok)
+    }
+
+    /// What new readings say has changed since the model's own: level, shape, gone or new, for every
+    /// band. Scores are calibrated on how well each of the model's surveys is predicted from the
+    /// others; of the bands called changed a share of `rate` is expected to be so by chance.
+    pub fn changes(
+        &self,
+        readings: &Readings,
+        rate: f64,
+        progress: &Progress<'_>,
+    ) -> Result<Vec<Change>, EstimateError> {
+        if !(rate > 0.0 && rate < 1.0) {
+            let message = format!("a rate of {rate}: it must lie between 0 and 1");
+            return Err(InputError::Request(message).into());
+        }
+        self.check_update(readings)?;
+        let labelled = self.labels.names().is_some() || self.labels.freq_hz().is_some();
+        let known = |band: &usize| !labelled || self.labels.same(readings.labels(), *band).is_ok();
+        let (old, new): (Vec<usize>, Vec<usize>) = (0..readings.bands()).partition(known);
+        let power = readings.power();
+        let heard = |band: usize| power.column(band).iter().filter(|p| !p.is_nan()).count();
+        let fresh = new.into_iter().map(|band| Change::new_band(band, heard(band)));
+        if old.is_empty() {
+            return Ok(fresh.collect());
+        }
+        let some = readings.with_bands(&old)?.in_bands_of(&self.labels, self.bands)?;
+        let found = self.predictor.changes(&some, rate, progress)?;
+        let found = found.map(|found| found.into_iter().chain(fresh).collect());
+        Ok(found.ok_or_else(|| {
+            InputError::Request(
+                "changes are judged by a history: fit kriging, field or auto to readings of several \
+                 surveys with their times"
+                    .into(),
+            )
+        })?)
     }
 
     fn check_update(&self, readings: &Readings) -> Result<(), InputError> {
@@ -669,7 +846,7 @@ impl Model {
     }
 
     /// What predicts.
-    pub(crate) fn into_predictor(self) -> Box<dyn Predictor> {
+    pub(crate) fn into_predictor(self) -> Arc<dyn Predictor> {
         self.predictor
     }
 
@@ -677,14 +854,35 @@ impl Model {
     pub(crate) fn lowered(
         self,
         readings: &Readings,
-        lift: impl FnOnce(Box<dyn Predictor>) -> Box<dyn Predictor>,
+        lift: impl FnOnce(Arc<dyn Predictor>) -> Arc<dyn Predictor>,
     ) -> Self {
         let mut emitters = self.emitters;
         let height = readings.height_m();
-        emitters.iter_mut().for_each(|emitter| emitter.at = emitter.at.at_height(height));
+        for emitter in &mut emitters {
+            emitter.at = emitter.at.at_height(height);
+            emitter.places.iter_mut().for_each(|(_, at)| *at = at.at_height(height));
+        }
         let (grid, region) = (readings.grid(), readings.region());
         let (sites, predictor) = (readings.sites().to_vec(), lift(self.predictor));
         Self { grid, region, sites, emitters, predictor, ..self }
+    }
+
+    /// The same model with another predictor made of its own.
+    pub(crate) fn map_predictor(
+        self,
+        change: impl FnOnce(Arc<dyn Predictor>) -> Arc<dyn Predictor>,
+    ) -> Self {
+        Self { predictor: change(self.predictor), ..self }
+    }
+
+    /// A model of levelled readings as one of the readings themselves.
+    pub(crate) fn in_time(
+        self,
+        readings: &Readings,
+        wrap: impl FnOnce(Arc<dyn Predictor>) -> Arc<dyn Predictor>,
+    ) -> Self {
+        let time_s = readings.time_s().map(<[f64]>::to_vec);
+        Self { time_s, loudest: readings.loudest(), predictor: wrap(self.predictor), ..self }
     }
 
     pub(crate) fn predictor(&self) -> &dyn Predictor {
@@ -697,7 +895,7 @@ impl Model {
         self
     }
 
-    /// What a method tells of how the model came about.
+    /// The report of the fit, for a method to extend.
     pub fn report_mut(&mut self) -> &mut Report {
         &mut self.report
     }

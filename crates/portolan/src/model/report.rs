@@ -1,6 +1,6 @@
-//! How a model came about.
+//! The report of a fit.
 
-/// How a model came about: for people and for `--json`.
+/// The report of a fit, as text and for `--json`.
 #[derive(Clone, Debug, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Report {
@@ -16,9 +16,11 @@ pub struct Report {
     pub loss: Option<f64>,
     /// Loss before every iteration, where there were iterations; not kept in files.
     pub loss_trace: Vec<f64>,
-    /// What the fit found out: hyperparameters and the like.
+    /// Fitted values: hyperparameters and the like.
     pub fitted: Vec<(String, f64)>,
-    /// What the user should know: neighbourhoods used, bands that could not be fitted.
+    /// What stands between transmitters and places, and how much it takes.
+    pub columns: Vec<crate::estimate::ColumnFinding>,
+    /// Notes for the user: neighbourhoods used, bands that could not be fitted.
     pub notes: Vec<String>,
 }
 
@@ -35,7 +37,7 @@ pub struct Candidate {
 }
 
 impl Report {
-    /// Adds what the fit found out.
+    /// Adds fitted values.
     pub fn add_fitted(&mut self, fitted: &[(&str, f64)]) {
         self.fitted.extend(fitted.iter().map(|(name, value)| (name.to_string(), *value)));
     }

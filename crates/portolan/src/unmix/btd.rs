@@ -51,7 +51,8 @@ impl Observed<'_> {
     }
 }
 
-/// Readings at cells of a grid, and SLFs (emitters x rows x columns) to lean on where no sensor is.
+/// Readings at cells of a grid, and SLFs (emitters x rows x columns) as regularisation without
+/// sensors.
 #[derive(Clone, Copy, Debug)]
 pub struct BtdProblem<'a> {
     /// Where the SLFs live.
@@ -60,7 +61,7 @@ pub struct BtdProblem<'a> {
     pub cells: &'a [Cell],
     /// What the sensors report, in the order of `cells`.
     pub observed: Observed<'a>,
-    /// SLFs to lean on; none: the sensors alone decide.
+    /// SLFs as regularisation; none: the sensors alone decide.
     pub prior_slf: Option<ArrayView3<'a, f64>>,
 }
 

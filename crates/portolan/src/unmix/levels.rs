@@ -53,7 +53,7 @@ pub fn count_levels(
 }
 
 fn decode(levels: &Array2<u8>, quantiser: &Quantiser) -> Result<(Array2<f64>, Bounds), InputError> {
-    let (edges, link) = (quantiser.edges(), quantiser.link());
+    let edges = quantiser.edges();
     for ((sensor, band), &level) in levels.indexed_iter() {
         if level != MISSING_LEVEL && usize::from(level) > edges.len() {
             let edges = edges.len();
@@ -63,6 +63,13 @@ fn decode(levels: &Array2<u8>, quantiser: &Quantiser) -> Result<(Array2<f64>, Bo
     let missing = |level: u8| level == MISSING_LEVEL;
     let power =
         levels.mapv(|level| if missing(level) { f64::NAN } else { quantiser.decode(level) });
+    Ok((power, level_bounds(levels, quantiser)))
+}
+
+/// The bins of levels, as powers. A gap is in any bin.
+pub(crate) fn level_bounds(levels: &Array2<u8>, quantiser: &Quantiser) -> Bounds {
+    let (edges, link) = (quantiser.edges(), quantiser.link());
+    let missing = |level: u8| level == MISSING_LEVEL;
     let low = |&level: &u8| match usize::from(level) {
         0 => 0.0,
         _ if missing(level) => 0.0,
@@ -72,9 +79,7 @@ fn decode(levels: &Array2<u8>, quantiser: &Quantiser) -> Result<(Array2<f64>, Bo
         Some(&edge) if !missing(level) => link.inverse(edge),
         _ => f64::INFINITY,
     };
-    let bounds =
-        Bounds { low: levels.iter().map(low).collect(), high: levels.iter().map(high).collect() };
-    Ok((power, bounds))
+    Bounds { low: levels.iter().map(low).collect(), high: levels.iter().map(high).collect() }
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub fn run(args: &StudyArgs, survey: &Path, calls: &[MethodCall]) -> Result<(), 
             count,
             splits: maps(args),
             seed: args.seed,
-            told: args.assumed.unwrap_or_default(),
+            assumed: args.assumed.unwrap_or_default(),
         };
         let judged = stepwise("study", maps(args) as usize * calls.len(), |p| study.run(p))?;
         let rows: Vec<Row> = judged.into_iter().map(Row).collect();

@@ -113,9 +113,9 @@ struct Variant<'a> {
     transmitters: bool,
 }
 
-/// What a fit is told of the survey beside heard readings.
+/// What a fit is given of the survey beside heard readings.
 #[derive(Clone, Copy, PartialEq)]
-enum Told {
+enum Input {
     Heard,
     Transmitters,
     Silence,
@@ -126,7 +126,7 @@ fn predict(
     survey: &Survey,
     split: &Split,
     call: &MethodCall,
-    told: Told,
+    input: Input,
 ) -> Result<Prediction, Failure> {
     let about = |error: Failure| {
         let (title, rule) = (survey.title, split.rule.label());
@@ -136,9 +136,9 @@ fn predict(
             other => other,
         }
     };
-    let readings = split.readings(survey, told == Told::Silence).map_err(|e| about(e.into()))?;
-    let known = match told {
-        Told::Transmitters => split.transmitters(survey),
+    let readings = split.readings(survey, input == Input::Silence).map_err(|e| about(e.into()))?;
+    let known = match input {
+        Input::Transmitters => split.transmitters(survey),
         _ => Vec::new(),
     };
     let context = Context { seed: split.seed, transmitters: &known, ..Context::default() };
@@ -224,8 +224,8 @@ impl<'a> Study<'a> {
                 .with_max_len(1)
                 .map(|&(survey, rule, number, call, transmitters)| {
                     let split = Split::new(survey, rule, number, self.seed);
-                    let told = if transmitters { Told::Transmitters } else { Told::Heard };
-                    let found = predict(survey, &split, call, told)?;
+                    let input = if transmitters { Input::Transmitters } else { Input::Heard };
+                    let found = predict(survey, &split, call, input)?;
                     step()?;
                     Ok(tally::compare(&split.testing(survey).1, &found))
                 })

@@ -1,8 +1,8 @@
 use super::*;
 
 fn read(header: &str, unit: Option<Unit>) -> Check<TableLayout> {
-    let told = Told { unit, ..Told::default() };
-    layout(&header.split(',').collect::<Vec<_>>(), told, &mut Vec::new())
+    let declared = Declared { unit, ..Declared::default() };
+    layout(&header.split(',').collect::<Vec<_>>(), declared, &mut Vec::new())
 }
 
 fn bands(header: &str, unit: Option<Unit>) -> Vec<Band> {
@@ -85,21 +85,23 @@ fn names_that_people_use() {
         assert!(matches!(found.shape, TableShape::Long(_)), "{header}");
     }
     let names = ColumnNames::parse("x=LONGITUDE,y=LATITUDE,bands=WAP*").unwrap();
-    let told = Told { unit: Some(Unit::Dbm), names: Some(&names), ..Told::default() };
+    let declared = Declared { unit: Some(Unit::Dbm), names: Some(&names), ..Declared::default() };
     let header = ["WAP001", "WAP002", "LONGITUDE", "LATITUDE", "FLOOR"];
-    let found = layout(&header, told, &mut Vec::new()).unwrap();
+    let found = layout(&header, declared, &mut Vec::new()).unwrap();
     assert_eq!((found.position, found.unused), (Position::Metres(2, 3, None), vec![4]));
     // What people write down beside a level is no band.
     let found = read("Latitude (deg),Longitude (deg),rssi,snr,snr_db,comment", None).unwrap();
     assert_eq!((found.position, found.unused), (Position::Degrees(0, 1), vec![3, 4, 5]));
     let wrong = ColumnNames::parse("x=easting,y=LATITUDE,bands=WAP*").unwrap();
-    assert!(layout(&header, Told { names: Some(&wrong), ..told }, &mut Vec::new()).is_err());
+    assert!(
+        layout(&header, Declared { names: Some(&wrong), ..declared }, &mut Vec::new()).is_err()
+    );
 }
 
 #[test]
 fn a_bare_small_number_is_doubted() {
     let mut warnings = Vec::new();
-    let told = Told { unit: Some(Unit::Dbm), ..Told::default() };
-    layout(&["row", "col", "2412"], told, &mut warnings).unwrap();
+    let declared = Declared { unit: Some(Unit::Dbm), ..Declared::default() };
+    layout(&["row", "col", "2412"], declared, &mut warnings).unwrap();
     assert!(warnings[0].contains("2412 Hz"), "{warnings:?}");
 }

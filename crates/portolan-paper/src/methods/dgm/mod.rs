@@ -60,6 +60,9 @@ const OPTIONS: &[&[OptionSpec]] = &[OWN];
 
 const KIND: &str = "dgm";
 
+/// What a generator misses of ln power, about: levels are taken to have no less noise.
+const LEAST_SIGMA: f64 = 0.5;
+
 /// Where the fit begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -142,7 +145,7 @@ pub(super) const ENTRY: Entry = Entry::new(
     "SLFs of a generator trained on simulated ones, with their PSDs (the learned baseline)",
     build,
 )
-.with_revision(2)
+.with_revision(3)
 .with_capabilities(&[Capability::Emitters, Capability::Grid])
 .with_options(OPTIONS)
 .with_kinds(&[(KIND, |saved| saved.gridded(GeneratedSlfs::load(saved.archive, saved.bands)?))]);
@@ -203,7 +206,7 @@ impl Method for Dgm {
                 job.solve(SquaredError::plain(), &logs, f32::NAN, mean, progress)?
             }
             Values::Levels { levels, quantiser } => {
-                let probit = Probit::shifted(quantiser, unit.ln());
+                let probit = Probit::at_least(quantiser, LEAST_SIGMA).lowered(unit.ln());
                 let targets: Vec<u8> = levels.iter().copied().collect();
                 job.solve(probit, &targets, MISSING_LEVEL, mean(&logs), progress)?
             }
@@ -340,7 +343,7 @@ fn stretched(grid: Grid, side: usize) -> Option<String> {
     ))
 }
 
-/// What the fit found: a latent, a level and a PSD for each emitter, in multiples of a unit.
+/// The result of the fit: a latent, a level and a PSD for each emitter, in multiples of a unit.
 struct GeneratedSlfs {
     trained: Trained,
     bands: usize,

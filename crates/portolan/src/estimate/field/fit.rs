@@ -12,9 +12,10 @@ use super::linearised::{Linearised, Noise, Reported, marginal};
 use super::places::PlaceSearch;
 use super::shadow::{self, EmitterSample, FixedShadow};
 use super::shear::Shears;
+use super::soft_levels::SoftLevels;
 use super::spectra::{self, Smoothness};
 use crate::error::EstimateError;
-use crate::gaussian_process::Correlation;
+use crate::gaussian_process::{Correlation, Neighbours};
 use crate::linalg::Cholesky;
 use crate::progress::Progress;
 use crate::site::Site;
@@ -27,6 +28,9 @@ const TURNS: usize = 3;
 const REFRESH: [usize; 4] = [0, 2, 5, 9];
 /// The same where the fit starts from an earlier estimate.
 const WARM_REFRESH: [usize; 2] = [0, 2];
+/// Beyond so many sensors, the nearest ones alone say what they leave open for levels.
+const OPEN_TOGETHER: usize = 300;
+const OPEN_NEAREST: usize = 16;
 /// Largest step of a log SLF in one round.
 pub(super) const LARGEST_STEP: f64 = 1.5;
 /// A round that moves ln power by less than this is the last.
@@ -81,6 +85,10 @@ pub(super) struct FieldFit<'a> {
     /// How smooth PSDs are.
     pub smoothness: Smoothness,
     pub noise: Noise,
+    /// The noise before the quantiser is not known: it is what makes levels likeliest.
+    pub unsure: bool,
+    /// What stands in for levels.
+    pub soft: SoftLevels,
     pub shadow: Shadow,
     pub emitters: Vec<Emitter>,
 }
@@ -142,6 +150,7 @@ impl FieldFit<'_> {
         for round in 0..rounds {
             progress.report(round, rounds)?;
             self.noise = self.targets.noise(&self.logs, &self.psd, self.least_additive);
+            self.soften()?;
             let found = self.linearised();
             let places = if refresh.contains(&round) {
                 self.refresh(&found)?
@@ -181,11 +190,33 @@ impl FieldFit<'_> {
     /// Loss of every reading, predicted by the others; law, places and noise are kept.
     pub fn left_out(&self) -> Result<Vec<f64>, EstimateError> {
         let found = self.linearised();
-        let count = found.emitters;
+        let (at_sensor, in_band) = self.covariances(&found, &self.left_open(&found)?);
+        let Self { targets, logs, psd, noise, soft, .. } = self;
+        Ok(targets.left_out(logs, psd, *noise, soft, &at_sensor, &in_band))
+    }
+
+    /// Levels are given fresh pseudo-readings.
+    fn soften(&mut self) -> Result<(), EstimateError> {
+        if let Reported::Levels(read) = self.targets {
+            let found = self.linearised();
+            let open = match self.sites.len() {
+                few if few <= OPEN_TOGETHER => self.left_open(&found)?,
+                _ => self.left_open_nearby(&found),
+            };
+            let (at_sensor, in_band) = self.covariances(&found, &open);
+            if self.unsure {
+                let Self { soft, logs, psd, .. } = &*self;
+                self.soft.sigma = soft.likeliest_sigma(read, logs, psd, &at_sensor, &in_band);
+            }
+            self.soft.renew(read, &self.logs, &self.psd, &at_sensor, &in_band);
+        }
+        Ok(())
+    }
+
+    /// Variance that the other sensors leave open of every emitter at a sensor, emitters x sensors.
+    fn left_open(&self, found: &Linearised) -> Result<Vec<Vec<f64>>, EstimateError> {
         let correlations = self.correlation().matrix(self.sites);
-        // What the other sensors leave open of every emitter at a sensor.
-        let open: Vec<Vec<f64>> = self
-            .honest_all(&found)
+        self.honest_all(found)
             .par_iter()
             .map(|p| {
                 let all = self.covariates(&correlations, &p.noise)?;
@@ -193,7 +224,42 @@ impl FieldFit<'_> {
                 let without = own.iter().zip(&p.noise).map(|(i, noise)| 1.0 / i - noise);
                 Ok(without.map(|v| v.max(1e-6 * self.shadow.sill)).collect())
             })
-            .collect::<Result<_, EstimateError>>()?;
+            .collect()
+    }
+
+    /// As [`FieldFit::left_open`], from the nearest sensors alone.
+    fn left_open_nearby(&self, found: &Linearised) -> Vec<Vec<f64>> {
+        let (correlation, sill) = (self.correlation(), self.shadow.sill);
+        let index = Neighbours::new(self.sites);
+        let pseudo = self.honest_all(found);
+        let at_sensor: Vec<Vec<f64>> = (0..self.sites.len())
+            .into_par_iter()
+            .map(|n| {
+                let mut near = Vec::new();
+                index.nearest(&self.sites[n], OPEN_NEAREST + 1, &mut near);
+                let near: Vec<usize> =
+                    near.into_iter().map(|(_, m)| m).filter(|m| *m != n).collect();
+                let sites: Vec<Site> = near.iter().map(|&m| self.sites[m]).collect();
+                let correlations = correlation.matrix(&sites);
+                let cross = correlation.cross(&sites, &[self.sites[n]]);
+                let open = |p: &Pseudo| {
+                    let noise: Vec<f64> = near.iter().map(|&m| p.noise[m]).collect();
+                    let known = Covariates::new(&correlations, sill, &noise)?;
+                    let mut half = cross.clone();
+                    known.cholesky.half_solve(half.as_mut());
+                    Some(sill * (1.0 - sill * half.col(0).squared_norm_l2()).max(1e-6))
+                };
+                pseudo.iter().map(|p| open(p).unwrap_or(sill)).collect()
+            })
+            .collect();
+        let of = |r: usize| at_sensor.iter().map(|open| open[r]).collect();
+        (0..found.emitters).map(of).collect()
+    }
+
+    /// Covariances (emitters x emitters) of the log SLFs at every sensor and of the ln PSDs in every
+    /// band, given all readings, one after the other.
+    fn covariances(&self, found: &Linearised, open: &[Vec<f64>]) -> (Vec<Mat<f64>>, Vec<Mat<f64>>) {
+        let count = found.emitters;
         let covariance = |information: &[f64], prior: &dyn Fn(usize) -> f64| {
             let matrix = Mat::from_fn(count, count, |r, q| {
                 information[r * count + q] + if r == q { prior(r) } else { 0.0 }
@@ -208,11 +274,11 @@ impl FieldFit<'_> {
         let in_band: Vec<Mat<f64>> = (0..self.psd.ncols())
             .map(|k| covariance(&found.band_information[k * size..][..size], &|_| neighbours))
             .collect();
-        Ok(self.targets.left_out(&self.logs, &self.psd, self.noise, &at_sensor, &in_band))
+        (at_sensor, in_band)
     }
 
     fn linearised(&self) -> Linearised {
-        self.targets.linearised(&self.logs, &self.psd, self.noise)
+        self.targets.linearised(&self.logs, &self.psd, self.noise, &self.soft)
     }
 
     /// Pseudo-data with the other emitters held where they are: what a turn needs.

@@ -1,5 +1,5 @@
-//! Readings without noise in which some bands are read by too few sensors to be known: the others are
-//! fitted, and these go on like the bands beside them.
+//! Readings without noise in which some bands are read by too few sensors to be known: the others
+//! are fitted, and these are continued from neighbouring bands.
 
 use super::fit::FieldFit;
 use super::linearised::Reported;
@@ -37,7 +37,7 @@ impl Field {
         let guessed = (0..readings.bands()).filter(|band| solid.binary_search(band).is_err());
         let names: Vec<String> = guessed.map(|band| readings.labels().label(band)).collect();
         model.report_mut().notes.push(format!(
-            "read by too few sensors to be known, taken to go on like the bands beside: {}",
+            "read by too few sensors, continued from neighbouring bands: {}",
             names.join(", ")
         ));
         Ok(model)

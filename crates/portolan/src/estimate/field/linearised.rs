@@ -9,7 +9,7 @@
 use faer::Mat;
 use ndarray::Array2;
 
-use crate::likelihood::{Likelihood, Probit};
+use super::soft_levels::{LevelReadings, SoftLevels};
 use crate::linalg::Cholesky;
 use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{NotHeard, Readings, Values};
@@ -26,12 +26,12 @@ const MOST_OWN: f64 = 0.95;
 const LARGEST_MOVE: f64 = 3.0;
 
 /// Power below this has no meaningful logarithm.
-const LEAST_POWER: f64 = 1e-290;
+pub(super) const LEAST_POWER: f64 = 1e-290;
 
 /// What the sensors reported.
 pub(super) enum Reported {
     Power { power: Array2<f64>, not_heard: Option<NotHeard> },
-    Levels { levels: Array2<u8>, probit: Probit, offset: f64 },
+    Levels(LevelReadings),
 }
 
 /// Noise of power readings: relative, and additive in the readings' unit.
@@ -64,22 +64,27 @@ impl Reported {
             Values::Power(power) => {
                 Reported::Power { power: power.clone(), not_heard: readings.not_heard().cloned() }
             }
-            Values::Levels { levels, quantiser } => Reported::Levels {
-                levels: levels.clone(),
-                probit: Probit::new(quantiser),
-                offset: quantiser.offset(),
-            },
+            Values::Levels { levels, quantiser } => {
+                Reported::Levels(LevelReadings::new(levels.clone(), quantiser))
+            }
         }
     }
 
     fn dim(&self) -> (usize, usize) {
         match self {
             Reported::Power { power, .. } => power.dim(),
-            Reported::Levels { levels, .. } => levels.dim(),
+            Reported::Levels(read) => read.levels.dim(),
         }
     }
 
-    fn pull(&self, sensor: usize, band: usize, total: f64, noise: Noise) -> Pull {
+    fn pull(
+        &self,
+        sensor: usize,
+        band: usize,
+        total: f64,
+        noise: Noise,
+        soft: &SoftLevels,
+    ) -> Pull {
         match self {
             Reported::Power { power, not_heard } => match not_heard {
                 Some(silent) if silent.entries[[sensor, band]] => {
@@ -87,17 +92,12 @@ impl Reported {
                 }
                 _ => power_pull(power[[sensor, band]], total, noise),
             },
-            Reported::Levels { levels, probit, offset } => {
-                let level = levels[[sensor, band]];
-                if level == MISSING_LEVEL {
-                    return Pull::default();
-                }
-                let score = Likelihood::<f64>::entry(probit, level, (total + offset).ln());
-                let share = total / (total + offset);
-                Pull {
-                    slope: -share * score.gradient,
-                    information: share * share * score.curvature,
-                }
+            Reported::Levels(read) => {
+                let whole = total + read.offset;
+                let entry = sensor * read.levels.ncols() + band;
+                let (slope, information) = soft.at(entry, whole.ln());
+                let share = total / whole;
+                Pull { slope: share * slope, information: share * share * information }
             }
         }
     }
@@ -105,8 +105,9 @@ impl Reported {
     /// Negative log likelihood of one reading where the power is `total`.
     pub fn loss(&self, sensor: usize, band: usize, total: f64, noise: Noise) -> f64 {
         match self {
-            Reported::Levels { levels, probit, offset } => {
-                -probit.log_probability(levels[[sensor, band]], (total + offset).ln()).0
+            Reported::Levels(read) => {
+                let level = read.levels[[sensor, band]];
+                -read.tilted(level, (total + read.offset).ln(), 0.0, read.sigma).log_probability
             }
             Reported::Power { power, .. } => {
                 let deviation = (noise.relative * total).hypot(noise.additive);
@@ -119,7 +120,13 @@ impl Reported {
     }
 
     /// Linearises about log SLFs (sensors x emitters) and PSDs (emitters x bands).
-    pub fn linearised(&self, logs: &Array2<f64>, psd: &Array2<f64>, noise: Noise) -> Linearised {
+    pub fn linearised(
+        &self,
+        logs: &Array2<f64>,
+        psd: &Array2<f64>,
+        noise: Noise,
+        soft: &SoftLevels,
+    ) -> Linearised {
         let (sensors, bands) = self.dim();
         let emitters = psd.nrows();
         let mut found = Linearised {
@@ -142,7 +149,7 @@ impl Reported {
                 if total.is_nan() || total < LEAST_POWER {
                     continue;
                 }
-                let Pull { slope, information } = self.pull(n, k, total, noise);
+                let Pull { slope, information } = self.pull(n, k, total, noise, soft);
                 share.iter_mut().for_each(|s| *s /= total);
                 for r in 0..emitters {
                     found.slope[n * emitters + r] += share[r] * slope;
@@ -166,9 +173,13 @@ impl Reported {
         logs: &Array2<f64>,
         psd: &Array2<f64>,
         noise: Noise,
+        soft: &SoftLevels,
         at_sensor: &[Mat<f64>],
         in_band: &[Mat<f64>],
     ) -> Vec<f64> {
+        if let Reported::Levels(read) = self {
+            return soft.left_out(read, logs, psd, at_sensor, in_band);
+        }
         let (sensors, bands) = self.dim();
         let emitters = psd.nrows();
         let mut losses = Vec::with_capacity(sensors * bands);
@@ -183,7 +194,7 @@ impl Reported {
                 if !self.read(n, k) {
                     continue;
                 }
-                let Pull { slope, information } = self.pull(n, k, total, noise);
+                let Pull { slope, information } = self.pull(n, k, total, noise, soft);
                 share.iter_mut().for_each(|s| *s /= total);
                 let mut variance = 0.0;
                 for (r, a) in share.iter().enumerate() {
@@ -207,10 +218,18 @@ impl Reported {
         read.map(|((n, k), total)| self.loss(n, k, total.max(LEAST_POWER), noise)).sum()
     }
 
+    /// No pseudo-reading says anything yet.
+    pub fn soft(&self) -> SoftLevels {
+        match self {
+            Reported::Power { .. } => SoftLevels::default(),
+            Reported::Levels(read) => SoftLevels::none(read),
+        }
+    }
+
     fn read(&self, sensor: usize, band: usize) -> bool {
         match self {
             Reported::Power { power, .. } => !power[[sensor, band]].is_nan(),
-            Reported::Levels { levels, .. } => levels[[sensor, band]] != MISSING_LEVEL,
+            Reported::Levels(read) => read.levels[[sensor, band]] != MISSING_LEVEL,
         }
     }
 

@@ -1,11 +1,11 @@
 //! Our own estimator: every emitter's log SLF is a path-loss trend plus a Gaussian process, fitted
 //! blindly together with PSDs, places, exponents, shadowing and noise.
 
-pub(super) mod alone;
 pub(super) mod area;
 pub(super) mod draw;
 mod fit;
 mod guessed;
+pub(super) mod independent;
 pub(super) mod law;
 mod linearised;
 mod model;
@@ -14,8 +14,10 @@ mod places;
 pub(super) mod scale;
 pub(super) mod shadow;
 mod shear;
+mod soft_levels;
 mod spectra;
 mod start;
+mod unsure;
 
 use ndarray::Array2;
 
@@ -24,11 +26,12 @@ use super::bands::{Domain, OFFSET};
 use super::emitters::completed;
 use super::heights::in_space;
 use super::interpolated::local_note;
+use super::obstructed::{self, beside};
 use super::robust::{WILD, tamed};
 use super::{Capability, Context, Entry, Method, OptionSpec, Options};
 use crate::error::{EstimateError, InputError};
 use crate::link::{DB_PER_LN, Link};
-use crate::model::{Model, ModelEmitter, power_shares};
+use crate::model::{Model, ModelEmitter, power_shares, weighted_places};
 use crate::progress::Progress;
 use crate::readings::Readings;
 use draw::{EmitterField, EmitterKriging};
@@ -37,6 +40,7 @@ use linearised::{Noise, Reported};
 pub(super) use model::EmitterFields;
 pub(super) use number::Structure;
 use shadow::FixedShadow;
+pub use unsure::with_likeliest_sigma;
 
 const OWN: &[OptionSpec] = &[
     OptionSpec {
@@ -50,7 +54,7 @@ const OWN: &[OptionSpec] = &[
     OptionSpec {
         name: "exponent_sd",
         default: "0.35 (ours)",
-        takes: "how far exponents stray from the expected one",
+        takes: "standard deviation of the exponents",
     },
     OptionSpec {
         name: "positions",
@@ -60,7 +64,7 @@ const OWN: &[OptionSpec] = &[
     OptionSpec {
         name: "neighbours",
         default: "all up to 4000 sensors, then 128",
-        takes: "how many nearest sensors a place looks at",
+        takes: "number of nearest sensors used for a place",
     },
     OFFSET,
 ];
@@ -70,7 +74,7 @@ pub(super) const KIND: &str = "field";
 /// Why places that were read more than once are averaged.
 const PLACES: &str = "emitters are fitted place by place";
 
-/// Rounds of a fit from nothing, and from an earlier map.
+/// Rounds of a fit from scratch, and from an earlier map.
 const ROUNDS: (usize, usize) = (30, 8);
 
 /// Path loss and shadowing of every emitter, with places, PSDs and a spread: our own method.
@@ -101,11 +105,11 @@ pub struct Field {
     pub shadow_db: Option<f64>,
     /// Expected path-loss exponent, and how far exponents stray from it.
     pub exponent: f64,
-    /// How far exponents stray from the expected one.
+    /// Standard deviation of the exponents.
     pub exponent_sd: f64,
     /// Only the likeliest place of an emitter counts, instead of an average over places.
     pub best_place_only: bool,
-    /// How many nearest sensors a place looks at; by default all up to 4000, then 128.
+    /// Number of nearest sensors used for a place; by default all up to 4000, then 128.
     pub neighbours: Option<usize>,
     /// The a of ln(x + a); from the unit where absent.
     pub offset: Option<f64>,
@@ -132,18 +136,25 @@ pub(super) const ENTRY: Entry = Entry::new(
     "path loss and shadowing of every emitter, with places, PSDs and a spread (ours)",
     build,
 )
-.with_revision(8)
+.with_revision(9)
 .with_capabilities(&[
     Capability::Spread,
     Capability::Start,
     Capability::Emitters,
     Capability::Transmitters,
+    Capability::Obstacles,
     Capability::Heights,
+    Capability::Times,
 ])
 .with_options(OPTIONS)
 .with_kinds(&[
     (KIND, |saved| Ok(Box::new(EmitterFields::load(saved.archive, saved.bands)?))),
-    (alone::KIND, |saved| Ok(Box::new(alone::BandsAlone::load(saved.archive, saved.bands)?))),
+    (independent::KIND, |saved| {
+        Ok(Box::new(independent::BandsAlone::load(saved.archive, saved.bands)?))
+    }),
+    (obstructed::KIND, |saved| {
+        Ok(Box::new(obstructed::Obstructed::load(saved.archive, saved.bands)?))
+    }),
 ]);
 
 pub(super) fn build(options: &Options) -> Result<Box<dyn Method>, InputError> {
@@ -169,8 +180,10 @@ impl Method for Field {
         context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
-        in_space(readings, context, progress, |readings, context, progress| {
-            self.fitted(readings, context, progress)
+        beside(readings, context, progress, |context, progress| {
+            in_space(readings, context, progress, |readings, context, progress| {
+                self.fitted(readings, context, progress)
+            })
         })
     }
 }
@@ -200,7 +213,7 @@ impl Field {
                 let readings = if joined.is_some() { readings } else { places };
                 let tamed = tamed(readings, &rest.part(0.0..0.1))?;
                 let steady = tamed.as_ref().unwrap_or(readings);
-                let mut model = alone::fit(steady, context, &rest.part(0.1..1.0))?;
+                let mut model = independent::fit(steady, context, &rest.part(0.1..1.0))?;
                 model.report_mut().notes.extend(tamed.map(|_| WILD.to_string()));
                 model
             }
@@ -235,7 +248,7 @@ impl Field {
         self.structure_of(whole.as_ref().unwrap_or(places), context, progress)
     }
 
-    /// How many nearest sensors a place looks at; None where it looks at all of them.
+    /// Number of nearest sensors used for a place; None = all.
     fn neighbours(&self, sensors: usize) -> Option<usize> {
         self.neighbours
             .or((sensors > scale::TOGETHER).then_some(scale::NEIGHBOURS))
@@ -270,17 +283,18 @@ impl Field {
             self.run(&part, &part_targets, emitters, context, &progress.part(0.0..0.7))?;
         let fields = kriging(&fit, None)?.all_fields(readings.sites(), &progress.part(0.7..1.0))?;
         let targets = Reported::new(readings);
-        let logs = scale::everywhere(&fit, &fields, &targets, &some);
+        let (logs, soft) = scale::everywhere(&fit, &fields, &targets, &some);
         let mut whole = FieldFit {
             sites: readings.sites(),
             targets: &targets,
             logs,
+            soft,
             psd: fit.psd.clone(),
             psd_variance: fit.psd_variance.clone(),
             emitters: Vec::new(),
             ..fit
         };
-        let found = targets.linearised(&whole.logs, &whole.psd, whole.noise);
+        let found = targets.linearised(&whole.logs, &whole.psd, whole.noise, &whole.soft);
         let honest = whole.honest_all(&found);
         whole.emitters = fit
             .emitters
@@ -358,6 +372,10 @@ fn finish(
                 exponent: Some(e.posterior.exponent()),
                 psd: fit.psd.row(r).to_vec(),
                 power_share: shares[r],
+                places: match fit.best_place_only {
+                    true => Vec::new(),
+                    false => weighted_places(&e.posterior.weights, &e.places.at),
+                },
             }
         })
         .collect();
@@ -375,7 +393,7 @@ fn finish(
         ("noise_power", fit.noise.additive),
     ]);
     if fit.unmet {
-        let unmet = "the map to start from cannot explain the readings: started from nothing";
+        let unmet = "the map to start from cannot explain the readings: started from scratch";
         report.notes.push(unmet.into());
     }
     if fit.sites.len() > scale::FITTED {

@@ -2,7 +2,7 @@
 //!
 //! Readings without noise show their rank. With noise or levels the model is fitted with 1, 2, ...
 //! emitters, shadowing, places and all (levels alone say too little), and every reading is predicted
-//! by the others. One emitter more is believed if that makes the readings clearly likelier (a paired
+//! by the others. Add an emitter if the readings become clearly likelier (a paired
 //! comparison). Then some sensors are held out, and emitters must predict them better than kriging
 //! every band alone.
 
@@ -26,7 +26,7 @@ use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
 use crate::unmix::{MOST, count_exact};
 
-/// One entry in so many is held out for a first look.
+/// Hold-out stride of the first comparison.
 const PARTS: usize = 8;
 /// Sensors are dealt into so many parts, and so many of them take their turn to be held out.
 const SENSOR_PARTS: usize = 4;
@@ -117,7 +117,7 @@ impl Field {
         }
         let emitters = self.number(readings, context, progress)?;
         if emitters >= readings.bands() && context.start.is_none() && !levels(readings) {
-            let note = "every band was fitted alone: too few bands to tell emitters apart";
+            let note = "every band was fitted alone: too few bands to separate emitters";
             return Ok((Structure::Bands, Some(note.into())));
         }
         let factored = Structure::Emitters(emitters);
@@ -143,7 +143,7 @@ impl Field {
             None => Vec::new(),
         };
         if turns.is_empty() {
-            let note = "every band was fitted alone: too few readings to tell emitters apart";
+            let note = "every band was fitted alone: too few readings to separate emitters";
             return Ok((Structure::Bands, Some(note.into())));
         }
         let together = all(&turns, |turn| self.predicted(turn, emitters, context, progress))?;

@@ -9,7 +9,8 @@ use rayon::prelude::*;
 use super::draw::Fields;
 use super::fit::{FieldFit, LARGEST_STEP, Pseudo};
 use super::law::Covariates;
-use super::linearised::{Noise, Reported};
+use super::linearised::{Linearised, Noise, Reported};
+use super::soft_levels::SoftLevels;
 use crate::gaussian_process::Neighbours;
 use crate::linalg::Cholesky;
 use crate::site::Site;
@@ -37,48 +38,69 @@ pub(in crate::estimate) fn some(sensors: usize) -> Vec<usize> {
     (0..kept).map(|i| i * sensors / kept).collect()
 }
 
-/// Log SLFs at all sensors (sensors x emitters): the posterior of each given the fields drawn
-/// there.
+/// Log SLFs at all sensors (sensors x emitters), the posterior of each given the fields drawn there,
+/// and what stands in for levels.
 pub(super) fn everywhere(
     fit: &FieldFit<'_>,
     fields: &Fields,
     targets: &Reported,
     fitted: &[usize],
-) -> Array2<f64> {
+) -> (Array2<f64>, SoftLevels) {
     let prior = |n: usize, r: usize| (fields.mean[[r, n]], fields.variance[[r, n]].max(1e-6));
     let shape = (fields.mean.ncols(), fit.psd.nrows());
     let mut logs = Array2::from_shape_fn(shape, |(n, r)| prior(n, r).0);
-    correct(&mut logs, &fit.psd, fit.noise, targets, 0, prior);
+    let mut soft = targets.soft();
+    let known = Known { psd: &fit.psd, psd_variance: &fit.psd_variance, noise: fit.noise, targets };
+    correct(&mut logs, &mut soft, &known, 0, prior);
     for (i, &n) in fitted.iter().enumerate() {
         logs.row_mut(n).assign(&fit.logs.row(i));
     }
-    logs
+    (logs, soft)
+}
+
+/// What log SLFs are corrected by.
+struct Known<'a> {
+    psd: &'a Array2<f64>,
+    psd_variance: &'a Array2<f64>,
+    noise: Noise,
+    targets: &'a Reported,
 }
 
 /// Corrects log SLFs, whose prior has a mean and a variance, by the readings.
 fn correct(
     logs: &mut Array2<f64>,
-    psd: &Array2<f64>,
-    noise: Noise,
-    targets: &Reported,
+    soft: &mut SoftLevels,
+    known: &Known<'_>,
     first: usize,
     prior: impl Fn(usize, usize) -> (f64, f64),
 ) {
+    let Known { psd, psd_variance, noise, targets } = *known;
     let count = psd.nrows();
     // Far from the solution, noise taken as small would make the steps wild.
     for step in first..STEPS {
         let least = 0.3 * 0.3f64.powi(step as i32);
         let noise = Noise { relative: noise.relative.max(least), ..noise };
-        let found = targets.linearised(logs, psd, noise);
+        if let Reported::Levels(read) = targets {
+            let before = targets.linearised(logs, psd, noise, soft);
+            let open = |n: usize| {
+                let whole = Cholesky::new(precision(&before, n, &prior).as_ref());
+                whole.map_or_else(|| Mat::zeros(count, count), |whole| whole.inverse())
+            };
+            let at_sensor: Vec<Mat<f64>> = (0..logs.nrows()).map(open).collect();
+            let in_band: Vec<Mat<f64>> = psd_variance
+                .columns()
+                .into_iter()
+                .map(|v| Mat::from_fn(count, count, |r, q| if r == q { v[r] } else { 0.0 }))
+                .collect();
+            soft.renew(read, logs, psd, &at_sensor, &in_band);
+        }
+        let found = targets.linearised(logs, psd, noise, soft);
         for n in 0..logs.nrows() {
-            let matrix = Mat::from_fn(count, count, |r, q| {
-                let both = found.information[(n * count + r) * count + q];
-                both + if r == q { 1.0 / prior(n, r).1 } else { 0.0 }
-            });
             let mut side = Mat::from_fn(count, 1, |r, _| {
                 let (mean, variance) = prior(n, r);
                 found.slope[n * count + r] - (logs[[n, r]] - mean) / variance
             });
+            let matrix = precision(&found, n, &prior);
             let Some(cholesky) = Cholesky::new(matrix.as_ref()) else { continue };
             cholesky.half_solve(side.as_mut());
             cholesky.other_half_solve(side.as_mut());
@@ -87,6 +109,19 @@ fn correct(
             }
         }
     }
+}
+
+/// Precision of a sensor's log SLFs given its readings and a prior.
+fn precision(
+    found: &Linearised,
+    sensor: usize,
+    prior: &impl Fn(usize, usize) -> (f64, f64),
+) -> Mat<f64> {
+    let count = found.emitters;
+    Mat::from_fn(count, count, |r, q| {
+        let both = found.information[(sensor * count + r) * count + q];
+        both + if r == q { 1.0 / prior(sensor, r).1 } else { 0.0 }
+    })
 }
 
 /// A sensor's neighbours, their weights and the variance that they leave.
@@ -105,7 +140,13 @@ impl FieldFit<'_> {
         for _ in 0..SWEEPS {
             let means = self.said_by_neighbours(&trends, &around);
             let prior = |n: usize, r: usize| (means[[n, r]], around[n].2);
-            correct(&mut self.logs, &self.psd, self.noise, self.targets, STEPS / 2, prior);
+            let known = Known {
+                psd: &self.psd,
+                psd_variance: &self.psd_variance,
+                noise: self.noise,
+                targets: self.targets,
+            };
+            correct(&mut self.logs, &mut self.soft, &known, STEPS / 2, prior);
         }
         for (r, emitter) in self.emitters.iter_mut().enumerate() {
             emitter.pseudo = Pseudo {

@@ -120,6 +120,8 @@ impl Field {
             smoothness: Smoothness::unknown(),
             psd: unmixed.psd.mapv(|c| c.max(least_psd)),
             noise: Noise { relative: linearised::LEAST_RELATIVE, additive: least_additive },
+            unsure: false,
+            soft: targets.soft(),
             shadow: usual(&area, self.fixed()),
             emitters: Vec::new(),
         })

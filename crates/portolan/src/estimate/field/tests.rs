@@ -2,9 +2,9 @@
 
 use ndarray::{Array2, Array3};
 
-use super::Field;
 use super::linearised::Reported;
 use super::start::{NOISE_SHARES, START_ROUNDS};
+use super::{Field, with_likeliest_sigma};
 use crate::error::EstimateError;
 use crate::estimate::{Context, Emitters, Method, build, method};
 use crate::fixture::{self, Estimate};
@@ -415,4 +415,36 @@ fn of_several_starts_the_likeliest_goes_on() {
         taken.logs.swap([n, 0], [n, 1]);
     }
     assert!(taken.log_evidence().unwrap() < most - 10.0);
+}
+
+fn quantised(map: &RadioMap, bits: u32, sigma: f64) -> Readings {
+    let quantising = Some(Quantising { bits, edges: None, sigma });
+    let sensing = Sensing { quantising, ..Sensing::exact(SensorLayout::Count(90), 5) };
+    sense(map, &sensing).unwrap()
+}
+
+/// With hardly any noise before the quantiser the fit once collapsed: with less of it a map was worse.
+#[test]
+fn levels_with_hardly_any_noise_are_no_worse() {
+    let truth = map(32, 24, 3, 7);
+    let error = |bits, sigma| {
+        let found = run(&[], &quantised(&truth, bits, sigma), 3);
+        assert!(finite(&found));
+        score(&found.map, &truth, None).unwrap().rmse_db
+    };
+    let (some, little) = (error(3, 0.5), [0.0, 0.01, 0.1].map(|sigma| error(3, sigma)));
+    assert!(little.iter().all(|error| *error < 1.05 * some), "{some} {little:?}");
+    assert!(error(8, 0.0) < little[0]);
+}
+
+#[test]
+fn unknown_noise_before_the_quantiser_is_found() {
+    let truth = map(32, 24, 3, 11);
+    for (bits, sigma, range) in
+        [(3, 0.0, 0.0..0.15), (3, 0.4, 0.3..0.5), (5, 1.2, 0.9..1.5), (2, 2.0, 1.4..2.8)]
+    {
+        let found = with_likeliest_sigma(quantised(&truth, bits, sigma)).unwrap();
+        let Values::Levels { quantiser, .. } = found.values() else { panic!("levels stay levels") };
+        assert!(range.contains(&quantiser.sigma()), "{sigma} was taken for {}", quantiser.sigma());
+    }
 }

@@ -28,8 +28,8 @@ use crate::site::{PlaceBits, Site};
 const NEIGHBOURS: usize = 128;
 /// Entries of the matrices that bands with gaps of their own may keep together, 256 MB.
 const MOST_ENTRIES: usize = 1 << 25;
-/// A band of fewer sensors than this draws the levels of all bands together, of so many bands at
-/// least; rounds in which their mean and variance are found.
+/// Pool band levels when any band has fewer sensors than this, and there are at least so many
+/// bands; rounds in which their mean and variance are found.
 const FEW: usize = 60;
 const LEAST_BANDS: usize = 4;
 const LEVEL_ROUNDS: usize = 12;
@@ -100,10 +100,10 @@ struct Reach {
     /// Noise variance of a reading of every band.
     noise: Vec<f64>,
     /// Solved for when a band of the group is first asked for.
-    how: OnceLock<How>,
+    solution: OnceLock<Solution>,
 }
 
-enum How {
+enum Solution {
     Whole(Box<Regression>),
     Local {
         index: Neighbours,
@@ -136,12 +136,12 @@ impl KrigedBands {
     ) -> Result<(), EstimateError> {
         let open: Vec<(&FittedLaw, usize)> = groups
             .flat_map(|g| self.laws.iter().map(move |law| (law, g)))
-            .filter(|(law, g)| law.groups[*g].how.get().is_none())
+            .filter(|(law, g)| law.groups[*g].solution.get().is_none())
             .collect();
         open.par_iter().try_for_each(|&(law, g)| {
             progress.check()?;
-            let how = law.reach(&self.recipe, &self.data.groups[g], None)?;
-            law.groups[g].how.get_or_init(|| how);
+            let solution = law.reach(&self.recipe, &self.data.groups[g], None)?;
+            law.groups[g].solution.get_or_init(|| solution);
             Ok(())
         })
     }
@@ -149,11 +149,11 @@ impl KrigedBands {
     /// Places that are asked, cut into parts: of a group that looks at all its sensors in blocks, of
     /// others by neighbourhood.
     fn cuts(&self, group: usize, at: &[Site]) -> Vec<Neighbourhood> {
-        let cuts = match self.laws[0].groups[group].how() {
-            How::Whole(_) => {
+        let cuts = match self.laws[0].groups[group].solution() {
+            Solution::Whole(_) => {
                 vec![Neighbourhood { sensors: Vec::new(), places: (0..at.len()).collect() }]
             }
-            How::Local { index, count, .. } => index.neighbourhoods(at, *count, COARSE),
+            Solution::Local { index, count, .. } => index.neighbourhoods(at, *count, COARSE),
         };
         cuts.into_iter().flat_map(|cut| cut.split(BLOCK)).collect()
     }
@@ -205,6 +205,12 @@ impl KrigedBands {
             }
         }
         variance.into_iter().map(|v| DB_PER_LN * v.sqrt()).collect()
+    }
+
+    fn covariances(&self) -> Vec<WeightedCovariance> {
+        let of =
+            |law: &FittedLaw| WeightedCovariance { weight: law.weight, covariance: law.covariance };
+        self.laws.iter().map(of).collect()
     }
 
     fn scales(&self) -> Scales {
@@ -284,7 +290,11 @@ impl KrigedBands {
         let laws = laws.iter().enumerate().map(|(l, law)| {
             let groups = data.groups.iter().map(|group| {
                 let of = |all: &Array2<f64>| group.bands.iter().map(|&b| all[[l, b]]).collect();
-                Reach { sills: of(&scales.sills), noise: of(&scales.noise), how: OnceLock::new() }
+                Reach {
+                    sills: of(&scales.sills),
+                    noise: of(&scales.noise),
+                    solution: OnceLock::new(),
+                }
             });
             let WeightedCovariance { weight, covariance } = *law;
             FittedLaw {
@@ -315,7 +325,7 @@ impl FittedLaw {
         if law.levels.is_none() && draws_together(recipe, data) {
             law.levels = law.common_level(recipe, data)?;
         }
-        let found: Vec<(How, Vec<Own>)> = data
+        let found: Vec<(Solution, Vec<Own>)> = data
             .groups
             .par_iter()
             .map(|group| {
@@ -323,19 +333,19 @@ impl FittedLaw {
                 Ok((law.reach(recipe, group, Some(&mut own))?, own))
             })
             .collect::<Result<_, EstimateError>>()?;
-        let (hows, own): (Vec<How>, Vec<Vec<Own>>) = found.into_iter().unzip();
+        let (solutions, own): (Vec<Solution>, Vec<Vec<Own>>) = found.into_iter().unzip();
         let own: Vec<Own> = own.into_iter().flatten().collect();
         let sills = match recipe.sill_fixed {
             true => vec![(covariance.sill, covariance.sill); own.len()],
             false => band_sills(&own, covariance.sill),
         };
         let mut rest = sills.into_iter();
-        for (group, how) in data.groups.iter().zip(hows) {
+        for (group, how) in data.groups.iter().zip(solutions) {
             let (sills, of_noise): (Vec<f64>, Vec<f64>) =
                 rest.by_ref().take(group.bands.len()).unzip();
             let noise: Vec<f64> = of_noise.iter().map(|sill| law.ratio() * sill).collect();
             let noise = band_noise(&group.scatter, &noise);
-            law.groups.push(Reach { sills, noise, how: how.into() });
+            law.groups.push(Reach { sills, noise, solution: how.into() });
         }
         Ok(law)
     }
@@ -410,26 +420,26 @@ impl FittedLaw {
         recipe: &Recipe,
         group: &Group,
         own: Option<&mut Vec<Own>>,
-    ) -> Result<How, EstimateError> {
+    ) -> Result<Solution, EstimateError> {
         let judge = |regression: &Regression, own: &mut Vec<Own>| {
             *own = Own::of(regression.sills(), regression.freedom(), group.bands.len());
         };
         let Some(count) = recipe.neighbours_of(group.sites.len(), self.together) else {
             let regression = Box::new(self.regression(recipe, &group.sample())?);
             own.into_iter().for_each(|own| judge(&regression, own));
-            return Ok(How::Whole(regression));
+            return Ok(Solution::Whole(regression));
         };
         let index = Neighbours::new(&group.sites);
         let free = recipe.trend == Trend::Constant && self.levels.is_none();
         if !free && own.is_none() {
-            return Ok(How::Local { index, count, centre: None });
+            return Ok(Solution::Local { index, count, centre: None });
         }
         let kept = clustered(&group.sites, MOST_SENSORS);
         let all: Vec<usize> = (0..group.bands.len()).collect();
         let regression = self.regression(recipe, &group.part(&kept, &all))?;
         own.into_iter().for_each(|own| judge(&regression, own));
         let centre = free.then(|| regression.levels());
-        Ok(How::Local { index, count, centre })
+        Ok(Solution::Local { index, count, centre })
     }
 
     /// What is known about places that share a neighbourhood in some bands of a group, in that order.
@@ -442,9 +452,9 @@ impl FittedLaw {
         near: &Neighbourhood,
         sites: &[Site],
     ) -> Result<Kriged, EstimateError> {
-        match reach.how() {
-            How::Whole(regression) => Ok(regression.predict_bands(sites, bands)),
-            How::Local { centre, .. } => {
+        match reach.solution() {
+            Solution::Whole(regression) => Ok(regression.predict_bands(sites, bands)),
+            Solution::Local { centre, .. } => {
                 let centre = centre_of(centre, bands);
                 let local = self.local(recipe, (group, bands), centre.as_ref(), &near.sensors)?;
                 let mut kriged = match sites.len() < bands.len() {
@@ -465,9 +475,9 @@ impl FittedLaw {
         near: &Neighbourhood,
         sites: &[Site],
     ) -> Result<faer::Mat<f64>, EstimateError> {
-        match reach.how() {
-            How::Whole(regression) => Ok(regression.mean(sites, bands)),
-            How::Local { centre, .. } => {
+        match reach.solution() {
+            Solution::Whole(regression) => Ok(regression.mean(sites, bands)),
+            Solution::Local { centre, .. } => {
                 let centre = centre_of(centre, bands);
                 let local = self.local(recipe, (group, bands), centre.as_ref(), &near.sensors)?;
                 let mut mean = match sites.len() < bands.len() {
@@ -483,7 +493,7 @@ impl FittedLaw {
         }
     }
 
-    /// A neighbourhood, with readings less the survey's level where that is known.
+    /// A neighbourhood, with readings minus the survey's level where that is known.
     fn local(
         &self,
         recipe: &Recipe,
@@ -510,8 +520,8 @@ impl FittedLaw {
 }
 
 impl Reach {
-    fn how(&self) -> &How {
-        self.how.get().expect("the group was solved for before it is asked")
+    fn solution(&self) -> &Solution {
+        self.solution.get().expect("the group was solved for before it is asked")
     }
 }
 
@@ -665,7 +675,7 @@ impl Predictor for KrigedBands {
         for law in &self.laws {
             let groups = self.data.groups.iter().zip(&law.groups).zip(&mut moments);
             for ((group, reach), moments) in groups {
-                let How::Whole(regression) = reach.how() else { return Ok(None) };
+                let Solution::Whole(regression) = reach.solution() else { return Ok(None) };
                 let left = regression.leave_one_out(group.sample().values.as_ref());
                 for ((i, k), moments) in moments.indexed_iter_mut() {
                     let variance = reach.sills[k] * left.variance[i];
@@ -720,12 +730,15 @@ impl Predictor for KrigedBands {
 
     fn update(&self, readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
         let data = self.data.with(readings, self.recipe.hearing.is_some())?;
-        let laws: Vec<WeightedCovariance> = self
-            .laws
-            .iter()
-            .map(|law| WeightedCovariance { weight: law.weight, covariance: law.covariance })
-            .collect();
-        Ok(Some(Box::new(Self::scaled(self.recipe, &laws, &self.scales(), data))))
+        Ok(Some(Box::new(Self::scaled(self.recipe, &self.covariances(), &self.scales(), data))))
+    }
+
+    fn relearn(&self, readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
+        if self.recipe.hearing.is_some() {
+            return Ok(None);
+        }
+        let data = self.data.instead(readings)?;
+        Ok(Some(Box::new(Self::scaled(self.recipe, &self.covariances(), &self.scales(), data))))
     }
 
     fn save(&self, archive: &mut Archive) {
@@ -781,7 +794,7 @@ mod tests {
             let solved = || -> Vec<Vec<usize>> {
                 let groups = model.data.groups.iter().enumerate();
                 let known = groups.filter(|(g, _)| {
-                    model.laws.iter().all(|law| law.groups[*g].how.get().is_some())
+                    model.laws.iter().all(|law| law.groups[*g].solution.get().is_some())
                 });
                 known.map(|(_, group)| group.bands.clone()).collect()
             };

@@ -25,7 +25,7 @@ const USUAL_COUNT: f64 = 4.0;
 const COUNTS: (f64, f64) = (1.0, 1e3);
 /// Variance of the logarithm of a sill that is estimated from one degree of freedom.
 const OF_ONE: f64 = 2.5;
-/// Readings that a band's share of the law's noise counts for beside its own repeats.
+/// Prior weight of the law's noise for a band, in readings.
 const LAW_COUNT: f64 = 10.0;
 
 /// For how many readings of a band the pooled sill counts: the more, the more alike bands are.

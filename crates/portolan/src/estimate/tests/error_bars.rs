@@ -1,4 +1,4 @@
-//! Error bars that hold where people stand: each of these was once wrong in silence.
+//! Calibration of error bars: each of these was once wrong.
 
 use faer::Mat;
 use rand::RngExt;

@@ -41,7 +41,7 @@ fn survey(rows: usize, heights: bool) -> Readings {
         .unwrap()
 }
 
-/// One band of a survey for `field`, which is then of bands that share nothing.
+/// One band of a survey for `field`, whose bands are then independent.
 fn some_bands(readings: Readings, method: &str) -> Readings {
     match method {
         "field" => readings.with_bands(&[1]).unwrap(),

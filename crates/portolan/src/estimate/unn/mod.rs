@@ -2,6 +2,7 @@
 //! and PSD c_r, and sum_r G(z_r) o c_r is fitted to the readings in ln(x + a) (paper, eq. 4 and
 //! algorithm 1), or to quantised levels by maximum likelihood (supplement B).
 
+mod members;
 mod model;
 mod options;
 mod recipe;
@@ -13,9 +14,10 @@ use ndarray::Axis;
 use rayon::prelude::*;
 
 use super::bands::Domain;
-use super::btd::{Btd, gridded_model};
+use super::btd::{Btd, gridded_model, peaks};
 use super::emitters::{is_exact, number_of_emitters, shown, start_factors, unmix_readings};
-use super::{Capability, Context, Entry, Job, Method, ThinPlate};
+use super::folds::spread_folds;
+use super::{Capability, Context, Emitters, Entry, Job, Method, ThinPlate};
 use crate::engine::{
     Descended, Diverged, FitOptions, FitProblem, ImitationOptions, ImitationProblem, Penalties,
     Targets, Unknowns,
@@ -29,6 +31,8 @@ use crate::model::{Model, Report};
 use crate::progress::Progress;
 use crate::readings::{Readings, Values};
 use crate::simulate::stream;
+use crate::unmix::Unmixed;
+use members::{Members, SpreadLaw};
 pub(super) use model::DecodedSlfs;
 pub use model::{load_shape, save_shape};
 pub use options::{DECODER_OPTIONS, shape_from_options};
@@ -40,20 +44,34 @@ use start::{Guess, kriging, random};
 
 pub(super) const KIND: &str = "unn";
 
+/// Members unless told otherwise, on grids of at most so many cells: each takes as long as one fit.
+const MEMBERS: usize = 8;
+const MOST_CELLS: usize = 1 << 16;
+/// Fewer sensors for each member cannot spare any.
+const FEWEST_EACH: usize = 4;
+/// A member leaves out no more than one sensor of so many.
+const FOLDS: usize = 8;
+/// Seeds of members are so far apart.
+const SEEDS: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// This method in the register.
 pub(super) const ENTRY: Entry =
     Entry::new("unn", "the paper's domain-factored untrained decoder", options::build)
-        .with_revision(3)
+        .with_revision(4)
         .with_capabilities(&[
+            Capability::Spread,
             Capability::Start,
             Capability::Emitters,
             Capability::Grid,
             Capability::Device,
         ])
         .with_options(options::OPTIONS)
-        .with_kinds(&[(KIND, |saved| {
-            saved.gridded(DecodedSlfs::load(saved.archive, saved.bands)?)
-        })]);
+        .with_kinds(&[
+            (KIND, |saved| saved.gridded(DecodedSlfs::load(saved.archive, saved.bands)?)),
+            (members::KIND, |saved| {
+                Ok(Box::new(Members::load(saved.archive, saved.bands, saved.room)?))
+            }),
+        ]);
 
 impl Method for Unn {
     fn fit(
@@ -62,23 +80,51 @@ impl Method for Unn {
         context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
-        let prepared = [self.prepare(readings, context, &progress.quiet())?];
+        if self.members_of(readings, context)? > 1 {
+            let job = Job { readings, context: *context };
+            return self.ensembles(&[job], progress)?.pop().expect("a model each");
+        }
+        let prepared = [self.prepare(readings, context, None, &progress.quiet())?];
         let share = self.start_share(&prepared[0]);
         let start = self.learn(&prepared, &progress.part(0.0..share))?;
         progress.fit_begins();
-        self.descend(&prepared, start, &progress.part(share..1.0))?.pop().expect("a model each")
+        let found = self.descend(&prepared, start, &progress.part(share..1.0))?.pop();
+        prepared[0].model(found.expect("a fit each")?)
     }
 
-    /// Starts are made side by side on the processor. Where that leaves the engine idle, it learns
-    /// some of them while the next ones are made. All are fitted together.
     fn fit_many(
         &self,
         jobs: &[Job<'_>],
         progress: &Progress<'_>,
     ) -> Result<Vec<Result<Model, EstimateError>>, EstimateError> {
+        let alone = |job: &Job<'_>| self.members_of(job.readings, &job.context) == Ok(1);
+        if !jobs.iter().all(alone) {
+            return self.ensembles(jobs, progress);
+        }
+        let fits = self.fit_all(jobs, &[], progress)?;
+        let model = |fit: Result<Fit, EstimateError>| fit.and_then(|(one, found)| one.model(found));
+        Ok(fits.into_par_iter().with_max_len(1).map(model).collect())
+    }
+}
+
+/// A fit with what it was prepared from.
+type Fit = (Prepared, Found);
+
+impl Unn {
+    /// Starts are made side by side on the processor. Where that leaves the engine idle, it learns
+    /// some of them while the next ones are made. All are fitted together.
+    fn fit_all(
+        &self,
+        jobs: &[Job<'_>],
+        unmixed: &[Option<Unmixed>],
+        progress: &Progress<'_>,
+    ) -> Result<Vec<Result<Fit, EstimateError>>, EstimateError> {
         let (quiet, starting) = (progress.quiet(), progress.part(0.0..0.7));
-        let prepare = |job: &Job<'_>| self.prepare(job.readings, &job.context, &quiet);
-        let mut models: Vec<Option<Result<Model, EstimateError>>> = Vec::new();
+        let prepare = |k: usize, job: &Job<'_>| {
+            let unmixed = unmixed.get(k).and_then(Option::as_ref);
+            self.prepare(job.readings, &job.context, unmixed, &quiet)
+        };
+        let mut models: Vec<Option<Result<Fit, EstimateError>>> = Vec::new();
         models.resize_with(jobs.len(), || None);
         let mut begun: Vec<(usize, Prepared, Start)> = Vec::with_capacity(jobs.len());
         let in_turn = self.engine.at_once().filter(|_| self.start.is_informed());
@@ -108,7 +154,7 @@ impl Method for Unn {
         let prepare_all = || {
             jobs.par_iter().enumerate().with_max_len(1).for_each_with(send, |send, (k, job)| {
                 // Nobody listens any more where learning has failed.
-                let _ = send.send((k, prepare(job)));
+                let _ = send.send((k, prepare(k, job)));
             });
         };
         if at_once < jobs.len() {
@@ -128,9 +174,10 @@ impl Method for Unn {
         let (prepared, start): (Vec<_>, Vec<_>) =
             begun.into_iter().map(|(_, one, start)| (one, start)).unzip();
         progress.fit_begins();
-        let mut found = self.descend(&prepared, start, &progress.part(0.7..1.0))?.into_iter();
+        let found = self.descend(&prepared, start, &progress.part(0.7..1.0))?;
+        let mut found = prepared.into_iter().zip(found).map(|(one, found)| Ok((one, found?)));
         let filled = models.into_iter().map(|model| {
-            model.unwrap_or_else(|| found.next().expect("a model for each that was prepared"))
+            model.unwrap_or_else(|| found.next().expect("a fit for each that was prepared"))
         });
         Ok(filled.collect())
     }
@@ -162,7 +209,19 @@ enum Begin {
     Map { targets: Vec<f32>, from: Unknowns },
 }
 
+/// What a fit left.
+struct Found {
+    decoded: DecodedSlfs,
+    trace: Vec<f64>,
+}
+
 impl Prepared {
+    fn model(&self, found: Found) -> Result<Model, EstimateError> {
+        let Found { decoded, trace } = found;
+        let model = gridded_model(&self.readings, self.grid, decoded)?;
+        Ok(model.with_report(Report::of_descent(trace)))
+    }
+
     /// Engines take fits together that share all of this.
     fn sort(&self) -> (usize, usize, usize, bool, bool) {
         let levels = matches!(self.readings.values(), Values::Levels { .. });
@@ -192,6 +251,7 @@ impl Unn {
         &self,
         readings: &Readings,
         context: &Context<'_>,
+        unmixed: Option<&Unmixed>,
         progress: &Progress<'_>,
     ) -> Result<Prepared, EstimateError> {
         progress.check()?;
@@ -206,8 +266,15 @@ impl Unn {
         let emitters = number_of_emitters(&readings, context)?;
         let decoder = Decoder::new(&self.shape, grid.rows(), grid.cols(), emitters)?;
         let cells = readings.cells(grid)?.iter().map(|&c| grid.index(c)).collect();
-        let job =
-            UnnJob { unn: self, grid, readings: &readings, context, decoder: &decoder, offset };
+        let job = UnnJob {
+            unn: self,
+            grid,
+            readings: &readings,
+            context,
+            decoder: &decoder,
+            offset,
+            unmixed,
+        };
         let begin = job.begin(unit, progress)?;
         let exact = is_exact(&readings);
         Ok(Prepared { grid, decoder, cells, offset, unit, exact, begin, readings })
@@ -301,13 +368,13 @@ impl Unn {
         })
     }
 
-    /// The fits themselves, from starts, and the models they leave.
+    /// The fits themselves, from starts.
     fn descend(
         &self,
         prepared: &[Prepared],
         start: Vec<Result<Unknowns, EstimateError>>,
         progress: &Progress<'_>,
-    ) -> Result<Vec<Result<Model, EstimateError>>, EstimateError> {
+    ) -> Result<Vec<Result<Found, EstimateError>>, EstimateError> {
         // One map is not handed over to the pool and waited for.
         let told: Vec<TargetNumbers> = match prepared {
             [one] => vec![TargetNumbers::of(one)],
@@ -343,7 +410,7 @@ impl Unn {
                 })
                 .collect())
         })?;
-        let drawn = |(one, found): (&Prepared, Result<Descended<Unknowns>, EstimateError>)| {
+        let decoded = |(one, found): (&Prepared, Result<Descended<Unknowns>, EstimateError>)| {
             let Descended { at, trace } = found?;
             let decoded = DecodedSlfs {
                 shape: self.shape,
@@ -353,14 +420,148 @@ impl Unn {
                 psd: at.psd,
                 unit: one.unit,
             };
-            let model = gridded_model(&one.readings, one.grid, decoded)?;
-            Ok(model.with_report(Report::of_descent(trace)))
+            Ok(Found { decoded, trace })
         };
-        Ok(match prepared {
-            [one] => found.into_iter().map(|found| drawn((one, found))).collect(),
-            many => many.par_iter().zip(found).with_max_len(1).map(drawn).collect(),
+        Ok(prepared.iter().zip(found).map(decoded).collect())
+    }
+
+    /// How many members the fit of some readings has.
+    fn members_of(
+        &self,
+        readings: &Readings,
+        context: &Context<'_>,
+    ) -> Result<usize, EstimateError> {
+        let cells = context.grid_for(readings)?.cells();
+        let usual = if cells <= MOST_CELLS { MEMBERS } else { 1 };
+        Ok(match self.members {
+            Some(asked) => asked,
+            None if readings.places() < FEWEST_EACH * usual => 1,
+            None => usual,
         })
     }
+
+    /// Several fits of the same readings each, averaged. All members of all jobs are fitted together.
+    fn ensembles(
+        &self,
+        jobs: &[Job<'_>],
+        progress: &Progress<'_>,
+    ) -> Result<Vec<Result<Model, EstimateError>>, EstimateError> {
+        let groups: Vec<Result<Group, EstimateError>> =
+            jobs.par_iter().map(|job| self.group(job)).collect();
+        let (mut parts, mut unmixed) = (Vec::new(), Vec::new());
+        for (group, job) in groups.iter().zip(jobs) {
+            let Ok(group) = group else { continue };
+            for (member, readings) in group.readings.iter().enumerate() {
+                let seed = job.context.seed.wrapping_add(SEEDS.wrapping_mul(member as u64));
+                let (emitters, grid) = (group.emitters, Some(group.grid));
+                let context = Context { emitters, grid, seed, ..job.context };
+                parts.push(Job { readings, context });
+                let rows = group.unmixed.as_ref().map(|all| Unmixed {
+                    slf_at_sensors: all.slf_at_sensors.select(Axis(0), &group.kept[member]),
+                    psd: all.psd.clone(),
+                    ..*all
+                });
+                unmixed.push(rows);
+            }
+        }
+        let mut fits = self.fit_all(&parts, &unmixed, progress)?.into_iter();
+        let gathered: Vec<_> = groups
+            .into_iter()
+            .map(|group| {
+                let group = group?;
+                let fits: Vec<_> = fits.by_ref().take(group.readings.len()).collect();
+                let fits = fits.into_iter().collect::<Result<Vec<Fit>, EstimateError>>()?;
+                Ok((group, fits))
+            })
+            .collect();
+        let model = |one: Result<_, EstimateError>| {
+            let (group, fits): (Group, Vec<Fit>) = one?;
+            joined(&group.whole, group.grid, &group.left_out, fits)
+        };
+        Ok(gathered.into_par_iter().with_max_len(1).map(model).collect())
+    }
+
+    /// What the members of a job are fitted to.
+    fn group(&self, job: &Job<'_>) -> Result<Group, EstimateError> {
+        let Job { readings, context } = job;
+        let grid = context.grid_for(readings)?;
+        let members = self.members_of(readings, context)?;
+        // Rows in one cell are one sensor, as they are for the decoder.
+        let whole = readings.on_grid(grid)?;
+        let emitters = Emitters::Count(number_of_emitters(&whole, context)?);
+        let mut left_out = match members {
+            1 => vec![Vec::new()],
+            _ => spread_folds(whole.sites(), members.max(FOLDS)),
+        };
+        left_out.resize(members, Vec::new());
+        let sensors = whole.sensors();
+        let part = |fold: &mut Vec<usize>| {
+            let kept: Vec<usize> = (0..sensors).filter(|s| !fold.contains(s)).collect();
+            match whole.subset(&kept) {
+                Ok(part) => (part, kept),
+                // A band would be left without readings.
+                Err(_) => {
+                    fold.clear();
+                    (whole.clone(), (0..sensors).collect())
+                }
+            }
+        };
+        let (parts, kept) = left_out.iter_mut().map(part).unzip();
+        let unmixes = self.start == UnnStart::Unmixed
+            && self.start_fit.lesson == Lesson::Slfs
+            && context.start.is_none();
+        let unmixed = match unmixes {
+            true => {
+                let offset = self.offset.map_or_else(|| whole.floored_link(), Link::new).offset();
+                let asked = number_of_emitters(&whole, context)?;
+                let shown = shown(&whole, asked);
+                Some(unmix_readings(&whole, shown, offset, context.seed)?)
+            }
+            false => None,
+        };
+        Ok(Group { grid, emitters, whole, readings: parts, kept, left_out, unmixed })
+    }
+}
+
+/// Members of one job: their readings, and the sensors that each leaves out.
+struct Group {
+    grid: Grid,
+    emitters: Emitters,
+    /// All readings, on the grid.
+    whole: Readings,
+    readings: Vec<Readings>,
+    kept: Vec<Vec<usize>>,
+    left_out: Vec<Vec<usize>>,
+    /// All readings unmixed, where members begin with that.
+    unmixed: Option<Unmixed>,
+}
+
+/// The model of all members.
+fn joined(
+    readings: &Readings,
+    grid: Grid,
+    left_out: &[Vec<usize>],
+    fits: Vec<Fit>,
+) -> Result<Model, EstimateError> {
+    let (mut decoded, mut traces) = (Vec::new(), Vec::new());
+    for (_, found) in fits {
+        decoded.push(found.decoded);
+        traces.push(found.trace);
+    }
+    let count = decoded.len();
+    if count == 1 {
+        let (decoded, trace) = (decoded.remove(0), traces.remove(0));
+        return Ok(gridded_model(readings, grid, decoded)?.with_report(Report::of_descent(trace)));
+    }
+    let offset = readings.floored_link().offset();
+    let members = Members::new(grid, 1e-3 * offset, decoded, SpreadLaw::unknown(offset))?;
+    let law = members.calibrated(readings, left_out);
+    let members = members.with_law(law);
+    let emitters = peaks(readings, grid, members.factors());
+    let mut model = Model::new(readings, members).with_grid(Some(grid)).with_emitters(emitters);
+    model = model.with_report(Report::of_descent(traces.remove(0)));
+    model.report_mut().add_fitted(&[("members", count as f64)]);
+    Ok(model)
 }
 
 /// What the sensors of a fit read, as engines take it.
@@ -401,6 +602,8 @@ struct UnnJob<'a> {
     context: &'a Context<'a>,
     decoder: &'a Decoder,
     offset: f64,
+    /// The readings unmixed, where that is known.
+    unmixed: Option<&'a Unmixed>,
 }
 
 impl UnnJob<'_> {
@@ -492,10 +695,16 @@ impl UnnJob<'_> {
     ) -> Result<Guess, EstimateError> {
         let offset = self.offset * unit;
         let asked = self.decoder.emitters();
-        let shown = shown(self.readings, asked);
-        let unmixed = unmix_readings(self.readings, shown, offset, self.context.seed)?;
+        let own = match self.unmixed {
+            Some(_) => None,
+            None => {
+                let shown = shown(self.readings, asked);
+                Some(unmix_readings(self.readings, shown, offset, self.context.seed)?)
+            }
+        };
+        let unmixed = self.unmixed.or(own.as_ref()).expect("one of them");
         let guess =
-            Guess::interpolated(self.readings, self.grid, &unmixed, method, offset, progress)?;
+            Guess::interpolated(self.readings, self.grid, unmixed, method, offset, progress)?;
         Ok(guess.widened(asked))
     }
 }

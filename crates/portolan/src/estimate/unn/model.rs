@@ -10,7 +10,7 @@ use crate::grid::Grid;
 use crate::model::{Archive, Drawing, DrawnGrid, damaged};
 use portolan_decoder::{Decoder, Shape};
 
-/// What the fit found: a network, a latent for each emitter, and PSDs in multiples of a unit.
+/// The result of the fit: a network, a latent for each emitter, and PSDs in multiples of a unit.
 pub(in crate::estimate) struct DecodedSlfs {
     pub(super) shape: Shape,
     pub(super) bands: usize,
@@ -31,6 +31,48 @@ impl DecodedSlfs {
             psd: archive.single("psd")?,
             unit: archive.number("unit")?,
         })
+    }
+}
+
+impl DecodedSlfs {
+    /// Writes members of one shape, one after the other.
+    pub fn save_all(members: &[Self], archive: &mut Archive) {
+        let joined =
+            |of: fn(&Self) -> &[f32]| members.iter().flat_map(of).copied().collect::<Vec<f32>>();
+        save_shape(&members[0].shape, archive);
+        archive.put_single("params", &joined(|m| &m.params));
+        archive.put_single("latents", &joined(|m| &m.latents));
+        archive.put_single("psd", &joined(|m| &m.psd));
+        archive.put_vector("unit", &members.iter().map(|m| m.unit).collect::<Vec<f64>>());
+    }
+
+    /// Reads what [`Self::save_all`] wrote.
+    pub fn load_all(
+        archive: &Archive,
+        bands: usize,
+        members: usize,
+    ) -> Result<Vec<Self>, EstimateError> {
+        let shape = load_shape(archive)?;
+        let (params, latents) = (archive.single("params")?, archive.single("latents")?);
+        let (psd, unit) = (archive.single("psd")?, archive.finite("unit")?);
+        let sound = unit.len() == members
+            && [&params, &latents, &psd].iter().all(|v| v.len() % members == 0 && !v.is_empty());
+        if !sound {
+            return Err(damaged("members", "does not fit the others").into());
+        }
+        let part = |all: &[f32], m: usize| {
+            let each = all.len() / members;
+            all[m * each..(m + 1) * each].to_vec()
+        };
+        let member = |m: usize| Self {
+            shape,
+            bands,
+            params: part(&params, m),
+            latents: part(&latents, m),
+            psd: part(&psd, m),
+            unit: unit[m],
+        };
+        Ok((0..members).map(member).collect())
     }
 }
 

@@ -75,6 +75,12 @@ const OWN: &[OptionSpec] = &[
         default: "0.002, falling (ours); 0.01 from a random start; as rates in recipe=paper",
         takes: "a number, 0 or more",
     },
+    OptionSpec {
+        name: "members",
+        default: "8 (ours); 1 on grids of more than 65536 cells, from a random start and in \
+                  recipe=paper",
+        takes: "1 to 1000: fits that are averaged; from 2 on they have a spread",
+    },
     OptionSpec { name: "lambda_psd", default: "1e-3 (paper)", takes: "a number, 0 or more" },
     OFFSET,
 ];
@@ -167,6 +173,7 @@ pub(in crate::estimate) fn build(options: &Options) -> Result<Box<dyn Method>, I
         lambda_psd: weight("lambda_psd", usual.lambda_psd)?,
         lambda_network: weight("lambda_network", usual.lambda_network)?,
         offset: Domain::log_from_options(options)?,
+        members: options.count("members", 1..=1000)?.or(usual.members),
         engine: options.engine(),
         start_insisted: named.is_some(),
         ..usual

@@ -149,6 +149,10 @@ pub struct Unn {
     pub rescale: bool,
     /// What runs the descents.
     pub engine: Arc<dyn Engine>,
+    /// Fits that are averaged, each with a network of its own and without some of the sensors. By
+    /// default 8; on grids of more than 65,536 cells and with fewer than 32 places 1. One member is
+    /// the fit itself, without a spread.
+    pub members: Option<usize>,
     /// An earlier map in the context is refused instead of taking the place of `start`.
     pub start_insisted: bool,
 }
@@ -182,6 +186,7 @@ impl Unn {
             offset: None,
             rescale: true,
             engine: Arc::new(CpuEngine),
+            members: (!warm).then_some(1),
             start_insisted: false,
         }
     }
@@ -204,6 +209,7 @@ impl Unn {
             rate_network: 0.05,
             rate_psd: 0.001,
             rescale: false,
+            members: Some(1),
             ..Self::from_start(start)
         }
     }

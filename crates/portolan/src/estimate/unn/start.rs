@@ -19,7 +19,7 @@ use portolan_decoder::{Decoder, Draw, random_network};
 
 /// Sensors that the law of the SLFs' kriging is fitted to.
 const LAW_SENSORS: usize = 128;
-/// Nearest sensors that a place looks at where there are too many to look at all.
+/// Number of nearest sensors used for a place if there are too many to use all.
 const NEIGHBOURS: usize = 48;
 
 /// SLFs and PSDs to begin with: emitters x cells in (0, 1), emitters x bands.

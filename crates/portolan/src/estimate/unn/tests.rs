@@ -6,6 +6,7 @@ use super::*;
 use crate::engine::{CpuEngine, Engine, EngineError, Outcomes};
 use crate::estimate::{Emitters, method};
 use crate::fixture::{self, Estimate};
+use crate::grid::Cell;
 use crate::sense::{Quantising, Sensing, SensorLayout, sense};
 use crate::simulate::{Scenario, simulate};
 
@@ -109,7 +110,8 @@ fn run(
     fixture::estimate(&*unn, readings, &context)
 }
 
-const QUICK: [(&str, &str); 2] = [("iterations", "20"), ("start_iterations", "30")];
+const QUICK: [(&str, &str); 3] =
+    [("iterations", "20"), ("start_iterations", "30"), ("members", "1")];
 
 #[test]
 fn every_iteration_goes_through_the_engine() {
@@ -133,7 +135,8 @@ fn progress_follows_the_iterations() {
     let readings = readings(false);
     let context = Context { emitters: Emitters::Count(2), seed: 1, ..Context::default() };
     for (iterations, begins) in [("90", 0.25), ("30", 0.5), ("10", 0.75)] {
-        let settings = [("iterations", iterations), ("start_iterations", "30"), ("tolerance", "0")];
+        let own = [("members", "1"), ("tolerance", "0")];
+        let settings = [("iterations", iterations), ("start_iterations", "30"), own[0], own[1]];
         let settings = settings.map(|(name, value)| (name.to_string(), value.to_string()));
         let unn = method("unn").unwrap().build(settings).unwrap();
         let shares = Mutex::new(Vec::new());
@@ -272,4 +275,75 @@ fn many_fits_equal_single_ones() {
         let cancelled = method.fit_many(&jobs, &Progress::new(&never));
         assert_eq!(cancelled.err(), Some(EstimateError::Cancelled));
     }
+}
+
+fn members(count: &str) -> Vec<(&'static str, String)> {
+    let quick = [("iterations", "60"), ("start_iterations", "200")];
+    let quick = quick.map(|(name, value)| (name, value.to_string()));
+    quick.into_iter().chain([("members", count.to_string())]).collect()
+}
+
+fn ensemble(engine: Arc<dyn Engine>, count: &str) -> Box<dyn Method> {
+    let settings = members(count).into_iter().map(|(name, value)| (name.to_string(), value));
+    method("unn").unwrap().build_on(engine, settings).unwrap()
+}
+
+#[test]
+fn members_are_fitted_in_one_batch_and_say_how_sure_they_are() {
+    for quantised in [false, true] {
+        let readings = readings(quantised);
+        let recorder = Arc::new(Recorder::default());
+        let context = Context { emitters: Emitters::Count(2), seed: 1, ..Context::default() };
+        let fitted = ensemble(recorder.clone(), "5");
+        let model = fitted.fit(&readings, &context, &Progress::silent()).unwrap();
+        let calls = recorder.calls.lock().unwrap().clone();
+        let size = "5 of 24 x 20, 2 emitters";
+        let expected =
+            [("imitate", 200), ("fit", 60)].map(|(w, n)| format!("{w} {size}, {n} iterations"));
+        assert_eq!(calls, expected);
+        assert_eq!(model.report().fitted("members"), Some(5.0));
+        let grid = Grid::new(24, 20, 1.0).unwrap();
+        let map = model.map(grid, &Progress::silent()).unwrap();
+        assert_eq!(map.factors().unwrap().psd.dim(), (2, 12));
+        let spread = map.spread_db().expect("members have a spread");
+        assert!(spread.iter().all(|s| s.is_finite() && *s > 0.0));
+        // Places are predicted as the map is drawn.
+        let found = model.predict(&[grid.site(Cell::new(7, 11))], &Progress::silent()).unwrap();
+        let power = map.to_dense()[[7, 11, 3]];
+        assert!((found.power[[0, 3]] / power - 1.0).abs() < 1e-9);
+        let drawn = found.spread_db.unwrap()[[0, 3]];
+        assert!((drawn / spread[[7, 11, 3]] - 1.0).abs() < 1e-5);
+        // Batches give what single jobs do.
+        let jobs = [Job { readings: &readings, context }, Job { readings: &readings, context }];
+        let many = ensemble(Arc::new(CpuEngine), "5").fit_many(&jobs, &Progress::silent());
+        for one in many.unwrap() {
+            assert_eq!(one.unwrap().map(grid, &Progress::silent()).unwrap(), map);
+        }
+    }
+}
+
+#[test]
+fn members_come_back_from_a_file() {
+    let readings = readings(false);
+    let context = Context { emitters: Emitters::Count(2), seed: 1, ..Context::default() };
+    let model = ensemble(Arc::new(CpuEngine), "3");
+    let model = model.fit(&readings, &context, &Progress::silent()).unwrap();
+    let grid = Grid::new(24, 20, 1.0).unwrap();
+    let drawn = model.map(grid, &Progress::silent()).unwrap();
+    let back = Model::from_archive(&model.to_archive()).unwrap();
+    assert_eq!(back.map(grid, &Progress::silent()).unwrap(), drawn);
+}
+
+#[test]
+fn the_papers_recipe_and_few_sensors_have_one_member() {
+    let context = Context { emitters: Emitters::Count(2), ..Context::default() };
+    let whole = readings(false);
+    let some: Vec<usize> = (0..20).collect();
+    let few = whole.subset(&some).unwrap();
+    let own = |unn: &Unn, readings| unn.members_of(readings, &context).unwrap();
+    let usual = Unn::default();
+    assert_eq!((own(&usual, &whole), own(&usual, &few)), (MEMBERS, 1));
+    assert_eq!(own(&Unn::paper(UnnStart::Btd), &whole), 1);
+    let large = Context { grid: Some(Grid::new(400, 400, 0.06).unwrap()), ..context };
+    assert_eq!(usual.members_of(&whole, &large).unwrap(), 1);
 }

@@ -63,13 +63,13 @@ fn the_gradient_is_that_of_the_evidence() {
         let value = |x: &[f64]| {
             // Swept until nothing moves.
             let law = law_at(x, true);
-            let mut told = Told::default();
+            let mut pseudo = PseudoReadings::default();
             let mut found = 0.0;
             for _ in 0..6 {
-                let next = evidence(&sample, &law, &told).unwrap();
-                (found, told) = (next.0, next.2);
+                let next = evidence(&sample, &law, &pseudo).unwrap();
+                (found, pseudo) = (next.0, next.2);
             }
-            (found, evidence(&sample, &law, &told).unwrap().1)
+            (found, evidence(&sample, &law, &pseudo).unwrap().1)
         };
         let gradient = value(&x).1;
         for i in 0..VARIABLES {

@@ -10,7 +10,7 @@ use crate::progress::Progress;
 const SWEEPS: usize = 2;
 
 /// Cells that speak for one SLF: where, how strongly, and what they ask for.
-struct Wishes {
+struct Targets {
     cells: Vec<Cell>,
     weight: Vec<f64>,
     target: Vec<f64>,
@@ -28,7 +28,7 @@ pub(super) fn fit(
     let (sensors, bands, emitters) = (problem.cells.len(), factors.bands, factors.emitters);
     let prior: Option<Vec<f64>> = problem.prior_slf.map(|slf| slf.iter().copied().collect());
     let grid_cells = if prior.is_some() { problem.grid.cells() } else { 0 };
-    let mut wishes = Wishes {
+    let mut wishes = Targets {
         cells: problem.cells.to_vec(),
         weight: vec![0.0; sensors + grid_cells],
         target: vec![0.0; sensors + grid_cells],
@@ -150,7 +150,7 @@ fn collect(
     power: &[f64],
     slf: &[f64],
     rest: &[f64],
-    wishes: &mut Wishes,
+    wishes: &mut Targets,
     sensors: usize,
 ) {
     let psd = &f.c[r * f.bands..][..f.bands];
@@ -174,7 +174,7 @@ fn collect(
 fn update_side<const ROWS: bool>(
     f: &mut Factors,
     r: usize,
-    wishes: &mut Wishes,
+    wishes: &mut Targets,
     ridge: f64,
     sums: &mut [[f64; 2]],
 ) {

@@ -1,5 +1,5 @@
 //! What is said about the places of a survey, and what can be said at best: the exact Gaussian
-//! posterior of whoever knows the simulator's parameters (Rasmussen and Williams 2006, section
+//! posterior given the simulator's parameters (Rasmussen and Williams 2006, section
 //! 2.2).
 
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
@@ -9,7 +9,7 @@ use ndarray::Array2;
 use super::design::Design;
 use super::truth::{Drawn, JITTER, Truth, factor};
 
-/// What is said about places: field in dBm, and the standard deviations of field and reading in dB
+/// Predictions at places: field in dBm, and the standard deviations of field and reading in dB
 /// where there are any. Places x bands.
 pub struct Answer {
     pub field: Array2<f64>,
@@ -17,7 +17,7 @@ pub struct Answer {
     pub reading_spread_db: Option<Array2<f64>>,
 }
 
-/// The exact posterior at [`Design::asked`] of whoever knows the simulator's parameters.
+/// The exact posterior at [`Design::asked`] given the simulator's parameters.
 pub struct TrueLaw {
     weights: Array2<f64>,
     spread_db: Vec<f64>,
@@ -72,8 +72,8 @@ impl TrueLaw {
     }
 }
 
-/// What whoever knows all but the noise can say: the laws of all noises that come into question,
-/// equally likely before the readings, averaged.
+/// The posterior given all parameters but the noise: the laws of all noises that come into
+/// question, equally likely before the readings, averaged.
 pub fn without_noise(laws: &[TrueLaw], drawn: &Drawn, readings: &Array2<f64>) -> Answer {
     let logs: Vec<f64> = laws.iter().map(|law| law.log_density(drawn, readings)).collect();
     let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -52,7 +52,7 @@ impl Truth {
         }
     }
 
-    /// Covariance of two places in dB^2 for whoever knows the parameters: of a process the level is
+    /// Covariance of two places in dB^2 given the parameters: of a process the level is
     /// unknown, of a path loss only the shadowing is.
     pub fn covariance(&self, a: Site, b: Site) -> f64 {
         let (level, deviation, range) = match *self {
@@ -121,7 +121,7 @@ impl Drawn {
         Some(Self { known: with_again(known), truth: with_again(truth), noise, noise_again })
     }
 
-    /// What whoever knows the parameters expects before any reading, at sensors and at
+    /// The expectation given the parameters, before any reading, at sensors and at
     /// [`Design::asked`].
     pub fn known(&self, bands: usize) -> (ArrayView2<'_, f64>, ArrayView2<'_, f64>) {
         self.known.slice(s![.., ..bands]).split_at(Axis(0), self.sensors())

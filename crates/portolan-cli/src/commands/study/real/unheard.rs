@@ -4,7 +4,7 @@
 use super::splits::{Rule, Split};
 use super::surveys::Survey;
 use super::tally::{Compared, area_under_curve, compare, coverage_90, decibels, mean, rmse_db};
-use super::{Study, Told, predict};
+use super::{Input, Study, predict};
 use crate::commands::MethodCall;
 use crate::failure::Failure;
 
@@ -74,8 +74,8 @@ pub fn jobs<'a>(study: &Study<'a>) -> Vec<Job<'a>> {
 
 impl Job<'_> {
     pub fn run(&self) -> Result<Heard, Failure> {
-        let told = if self.silence { Told::Silence } else { Told::Heard };
-        let found = predict(self.survey, &self.split, self.call, told)?;
+        let input = if self.silence { Input::Silence } else { Input::Heard };
+        let found = predict(self.survey, &self.split, self.call, input)?;
         let (_, train) = self.split.training(self.survey);
         let (_, test) = self.split.testing(self.survey);
         let mut levels: Vec<f64> =

@@ -1,5 +1,6 @@
 //! Maps drawn from a model into a file: part by part where its format takes that, else at once.
 
+mod moments;
 mod needs;
 mod parts;
 
@@ -8,6 +9,7 @@ use std::path::Path;
 use ndarray::Axis;
 use portolan::{Crs, Grid, InputError, Model, Progress, Region, Scale, Site};
 
+pub use moments::draw_moments;
 pub use needs::{BYTES_AT_ONCE, MapSize, Needs};
 pub use parts::{ModelParts, PartFailure, WatchedParts};
 
@@ -52,7 +54,7 @@ pub fn check_map(
     size.needs(output, f64, STRIP as u64)?.check(output)
 }
 
-/// Draws and writes; returns what the user should know.
+/// Draws and writes; returns notes for the user.
 pub fn draw_map(
     request: &MapRequest<'_>,
     progress: &Progress<'_>,
@@ -164,7 +166,7 @@ fn far_above(loudest_drawn: f64, loudest_read: f64) -> Option<String> {
 
 /// What was said of a grid.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct GridWish {
+pub struct GridRequest {
     /// Rows and columns.
     pub grid: Option<(usize, usize)>,
     /// Metres per cell.
@@ -195,7 +197,7 @@ pub fn asked_height(model: &Model, z_m: f64) -> std::result::Result<f64, InputEr
     }
 }
 
-impl GridWish {
+impl GridRequest {
     /// The grid that was asked for; what is left open is the model's own.
     pub fn on(self, model: &Model) -> std::result::Result<Grid, InputError> {
         let wrong = |message: &str| Err(InputError::Request(message.into()));

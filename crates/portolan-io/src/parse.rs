@@ -73,7 +73,7 @@ pub fn silence(text: &str) -> Result<Silence, String> {
     numbers(text, wrong).map(Silence::Codes)
 }
 
-/// Values that are no reading.
+/// Codes that mean "no reading".
 pub fn missing(text: &str) -> Result<Vec<f64>, String> {
     numbers(text, || format!("'{text}': expected numbers, such as -200,-340"))
 }
@@ -93,6 +93,24 @@ pub fn freq_unit(text: &str) -> Result<f64, String> {
     let known = [("hz", 1.0), ("khz", 1e3), ("mhz", 1e6), ("ghz", 1e9)];
     let found = known.into_iter().find(|(name, _)| text.eq_ignore_ascii_case(name));
     found.map(|(_, hz)| hz).ok_or_else(|| format!("'{text}': expected Hz, kHz, MHz or GHz"))
+}
+
+/// Seconds of a unit of time.
+pub fn time_unit(text: &str) -> Result<f64, String> {
+    let days = match text.trim_end_matches('s') {
+        "second" => 1.0 / 86_400.0,
+        "minute" => 1.0 / 1440.0,
+        "hour" => 1.0 / 24.0,
+        "day" => 1.0,
+        "week" => 7.0,
+        // Of the Gregorian year.
+        "month" => 365.2425 / 12.0,
+        "year" => 365.2425,
+        _ => {
+            return Err("expected second, minute, hour, day, week, month or year".into());
+        }
+    };
+    Ok(86_400.0 * days)
 }
 
 /// What tells bands apart.
@@ -139,7 +157,7 @@ pub fn unit(text: &str) -> Result<Unit, String> {
 }
 
 /// Words that [`ReadOptions::tell`] knows, each an option of the command of the same name.
-pub const READ_WORDS: [&str; 22] = [
+pub const READ_WORDS: [&str; 23] = [
     "unit",
     "grid",
     "cell-m",
@@ -160,6 +178,7 @@ pub const READ_WORDS: [&str; 22] = [
     "combine",
     "where",
     "freq-unit",
+    "time-unit",
     "strict",
     "accept",
 ];
@@ -213,6 +232,7 @@ impl ReadOptions {
             "missing" => missing(value).map(|found| self.missing = found),
             "combine" => combine(value).map(|found| self.survey.combine = Some(found)),
             "where" => RowFilter::parse(value).map(|found| self.survey.filter = Some(found)),
+            "time-unit" => time_unit(value).map(|found| self.survey.time_unit_s = Some(found)),
             "freq-unit" => freq_unit(value).map(|found| self.survey.freq_unit_hz = Some(found)),
             "strict" => flag(value).map(|found| self.strict = found),
             "accept" => flag(value).map(|found| self.accept = found),

@@ -1,10 +1,10 @@
 //! What file of an item is wished for, as a request says it.
 
 use portolan::Site;
-use portolan_io::drawn::GridWish;
+use portolan_io::export::GridRequest;
 use portolan_io::gis::MaskRule;
+use portolan_io::parse;
 use portolan_io::picture::{ColourMap, Layer, Look};
-use portolan_io::words;
 
 use crate::answer::Refusal;
 use crate::library::{Content, Item};
@@ -70,16 +70,16 @@ impl What {
     }
 }
 
-/// A wish for a file of an item.
+/// A request for a file of an item.
 #[derive(Clone)]
-pub struct Wish {
+pub struct ExportRequest {
     pub what: What,
     /// The ending of the file's name.
     pub ending: String,
     pub bands: Option<Vec<usize>>,
     pub band: usize,
     pub above: Option<f64>,
-    pub grid: GridWish,
+    pub grid: GridRequest,
     pub masks: Vec<String>,
     pub place: Option<Site>,
     /// A table of places.
@@ -122,7 +122,7 @@ fn title(text: &str) -> Result<String, Refusal> {
     Ok(text.to_string())
 }
 
-impl Wish {
+impl ExportRequest {
     /// How a picture looks.
     pub fn look(&self) -> Look {
         let known = self.colours.and_then(|name| PALETTES.iter().find(|(own, _)| *own == name));
@@ -138,18 +138,20 @@ impl Wish {
 }
 
 /// Refuses what the command cannot draw together.
-fn check_look(wish: &Wish) -> Result<(), Refusal> {
+fn check_look(request: &ExportRequest) -> Result<(), Refusal> {
     let both = |a: &str, b: &str| {
         Err(Refusal::input(format!("{a} and {b}: expected one of them, not both")))
     };
-    match wish {
-        Wish { spread: true, above: Some(_), .. } => both("spread", "above"),
-        Wish { range: Some(_), levels, .. } if !levels.is_empty() => both("range", "levels"),
+    match request {
+        ExportRequest { spread: true, above: Some(_), .. } => both("spread", "above"),
+        ExportRequest { range: Some(_), levels, .. } if !levels.is_empty() => {
+            both("range", "levels")
+        }
         _ => Ok(()),
     }
 }
 
-impl Wish {
+impl ExportRequest {
     pub fn parse(query: &Query, item: &Item, uploads: &Uploads) -> Result<Self, Refusal> {
         let what = What::parse(query.text("what").unwrap_or("map"))?;
         let usual = match what {
@@ -178,11 +180,11 @@ impl Wish {
             .text("bands")
             .map(|list| list.split(',').map(band).collect::<Result<Vec<_>, _>>())
             .transpose()?;
-        let grid = GridWish {
-            grid: query.told("grid", words::grid)?,
+        let grid = GridRequest {
+            grid: query.told("grid", parse::grid)?,
             cell_m: query.number("cell-m")?,
-            origin: query.told("origin", words::pair)?,
-            region: query.told("region", words::region)?,
+            origin: query.told("origin", parse::pair)?,
+            region: query.told("region", parse::region)?,
             z_m: query.number("z")?,
         };
         let masks: Vec<String> = query
@@ -204,7 +206,7 @@ impl Wish {
             _ => None,
         };
         let table = query.whole("upload")?.map(|id| uploads.get(id)).transpose()?;
-        let wish = Self {
+        let request = Self {
             what,
             ending,
             bands,
@@ -216,13 +218,13 @@ impl Wish {
             table,
             sensors: query.text("sensors") == Some("true"),
             colours: query.text("colours").map(palette).transpose()?,
-            range: query.told("range", words::range)?,
+            range: query.told("range", parse::range)?,
             spread: query.flag("spread", false)?,
-            levels: query.told("levels", words::levels)?.unwrap_or_default(),
-            contours: query.told("contours", words::levels)?.unwrap_or_default(),
+            levels: query.told("levels", parse::levels)?.unwrap_or_default(),
+            contours: query.told("contours", parse::levels)?.unwrap_or_default(),
             title: query.text("title").map(title).transpose()?,
         };
-        check_look(&wish)?;
-        Ok(wish)
+        check_look(&request)?;
+        Ok(request)
     }
 }

@@ -77,8 +77,8 @@ fn transmitters_are_found_and_predict_better_than_kriging() {
     }
     let known: Vec<Transmitter> =
         survey.masts.iter().enumerate().map(|(k, &at)| Transmitter::new(at).in_band(k)).collect();
-    let told = survey.rmse(&run(&Field::default(), &readings, &known));
-    assert!(told < ours, "{told} {ours}");
+    let with_places = survey.rmse(&run(&Field::default(), &readings, &known));
+    assert!(with_places < ours, "{with_places} {ours}");
     // On top of a sensor, and far outside: fine.
     let odd = [Transmitter::new(survey.sites[0]), Transmitter::new(Site::new(-1e4, 0.0))];
     assert!(survey.rmse(&run(&Field::default(), &readings, &odd)).is_finite());

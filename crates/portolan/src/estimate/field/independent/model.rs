@@ -22,7 +22,7 @@ use crate::site::{PlaceBits, Site};
 /// More sides than this no model has.
 const MOST_SIDES: usize = 64;
 
-/// Every band under several accounts, each with its weight.
+/// Every band under several components, each with its weight.
 pub(in crate::estimate) struct BandsAlone {
     sides: Vec<Side>,
     link: Link,
@@ -53,6 +53,36 @@ impl BandsAlone {
         bands: usize,
     ) -> Self {
         Self { sides, link, hearing, bands }
+    }
+
+    /// The same accounts of further readings, or of these alone.
+    fn renewed(&self, readings: &Readings, keep: bool) -> Result<Self, EstimateError> {
+        let rows = Rows::heard(readings, Some(self.link))?;
+        let sides = self
+            .sides
+            .iter()
+            .map(|side| {
+                let mut fields: Vec<Option<BandField>> = vec![None; self.bands];
+                for part in &side.parts {
+                    for (&band, field) in part.bands.iter().zip(&part.kriging.emitters) {
+                        let mut old =
+                            BandField { sites: part.kriging.sensors.clone(), field: field.clone() };
+                        if !keep {
+                            old.sites.clear();
+                            old.field.values.clear();
+                            old.field.noise.clear();
+                        }
+                        fields[band] =
+                            Some(old.with(readings.sites(), &rows, band, side.noise[band])?);
+                    }
+                }
+                let fields = fields.into_iter().flatten().collect();
+                let (noise, weights) = (side.noise.clone(), side.weights.clone());
+                Ok(Side { noise, weights, parts: super::unsolved(fields) })
+            })
+            .collect::<Result<_, EstimateError>>()?;
+        let Self { link, hearing, bands, .. } = *self;
+        Ok(Self { sides, link, hearing, bands })
     }
 
     /// Noise variance of a reading, per band.
@@ -313,27 +343,14 @@ impl Predictor for BandsAlone {
     }
 
     fn update(&self, readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
-        let rows = Rows::heard(readings, Some(self.link))?;
-        let sides = self
-            .sides
-            .iter()
-            .map(|side| {
-                let mut fields: Vec<Option<BandField>> = vec![None; self.bands];
-                for part in &side.parts {
-                    for (&band, field) in part.bands.iter().zip(&part.kriging.emitters) {
-                        let old =
-                            BandField { sites: part.kriging.sensors.clone(), field: field.clone() };
-                        fields[band] =
-                            Some(old.with(readings.sites(), &rows, band, side.noise[band])?);
-                    }
-                }
-                let fields = fields.into_iter().flatten().collect();
-                let (noise, weights) = (side.noise.clone(), side.weights.clone());
-                Ok(Side { noise, weights, parts: super::unsolved(fields) })
-            })
-            .collect::<Result<_, EstimateError>>()?;
-        let Self { link, hearing, bands, .. } = *self;
-        Ok(Some(Box::new(Self { sides, link, hearing, bands })))
+        Ok(Some(Box::new(self.renewed(readings, true)?)))
+    }
+
+    fn relearn(&self, readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
+        match self.hearing {
+            Some(_) => Ok(None),
+            None => Ok(Some(Box::new(self.renewed(readings, false)?))),
+        }
     }
 
     fn save(&self, archive: &mut Archive) {

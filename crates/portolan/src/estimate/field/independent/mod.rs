@@ -1,7 +1,7 @@
-//! Bands that share nothing: every band is a field of its own. Two accounts of it are weighed band
-//! by band: a level with shadowing, as kriging has it, and path loss about one transmitter whose
-//! place is averaged over. All bands share the laws of both; levels are drawn to a common one, so
-//! that a band heard at a handful of places need not stand for itself.
+//! Independent bands: every band is a field of its own. Two components of it are weighed band by
+//! band: a level with shadowing, as kriging has it, and path loss about one transmitter whose place
+//! is averaged over. All bands share the laws of both; levels are drawn to a common one, so that a
+//! band heard at a handful of places need not stand for itself.
 
 mod law;
 mod model;
@@ -13,18 +13,20 @@ use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::draw::{EmitterField, EmitterKriging};
-use super::law::{Covariates, EmitterPlaces, EmitterPosterior, Shadow, mean_exponent, mean_place};
+use super::law::{
+    Covariates, EmitterPlaces, EmitterPosterior, PathLoss, Shadow, mean_exponent, mean_place,
+};
 use crate::error::EstimateError;
 use crate::estimate::Context;
 use crate::estimate::bands::{BandData, Group};
 use crate::estimate::kriging::{Own, band_noise, band_sills};
 use crate::estimate::stacking::weighed;
 use crate::gaussian_process::{
-    BandSample, Correlation, Hearing, Neighbours, PooledLaw, Told, clustered, pooled_law,
+    BandSample, Correlation, Hearing, Neighbours, PooledLaw, PseudoReadings, clustered, pooled_law,
     pooled_laws,
 };
 use crate::link::{DB_PER_LN, Link};
-use crate::model::{Model, ModelEmitter};
+use crate::model::{Model, ModelEmitter, weighted_places};
 use crate::progress::Progress;
 use crate::readings::Readings;
 use crate::site::{PlaceBits, Site, extent_m};
@@ -34,20 +36,21 @@ use model::{Part, Side};
 
 pub(in crate::estimate) const KIND: &str = "field_bands";
 
-/// Entries of a band whose covariance is factorised as a whole, and the nearest that a place looks
-/// at beyond that.
+/// Entries of a band whose covariance is factorised as a whole, and the nearest that are used for a
+/// place beyond that.
 const TOGETHER: usize = 1500;
 const NEIGHBOURS: usize = 128;
 /// Entries that a trend is judged by, of more.
 const JUDGED: usize = 640;
 /// Silent sensors of a band that are listened to.
 const MOST_SILENT: usize = 256;
-/// How far evidence is believed, where a transmitter has to be found and where it is known: readings
-/// are not quite what either account says.
+/// How far evidence is believed, where a transmitter has to be found and where it is known:
+/// readings follow neither component exactly.
 const TEMPER: (f64, f64) = (0.05, 0.1);
 /// Log odds of path loss before any reading, where the transmitter is known.
 const SEEN: f64 = 1.0;
-/// Places up to which the accounts are weighed by left-out sensors, and the least weight of either.
+/// Places up to which the components are weighed by left-out sensors, and the least weight of
+/// either.
 const MOST_WEIGHED: usize = 1500;
 const LEAST_ODDS: f64 = 0.02;
 /// Nats of a band's evidence that are luck, and how far the others are believed where left-out sensors
@@ -64,7 +67,7 @@ const LEAST_SHARE: f64 = 1e-4;
 struct Survey {
     samples: Vec<BandSample>,
     /// Values and noise that silence adds, per band.
-    told: Vec<Told>,
+    pseudo: Vec<PseudoReadings>,
     link: Link,
     extent_m: f64,
 }
@@ -72,11 +75,16 @@ struct Survey {
 impl Survey {
     /// Sites, values and noise of a band under a nugget.
     fn entries(&self, band: usize, nugget: f64) -> (Vec<Site>, Vec<f64>, Vec<f64>) {
-        let (sample, told) = (&self.samples[band], &self.told[band]);
+        let (sample, pseudo) = (&self.samples[band], &self.pseudo[band]);
         let sites = sample.sites.iter().chain(&sample.silent).copied().collect();
-        let values = sample.values.iter().chain(&told.values).copied().collect();
-        let noise = sample.noise(nugget).into_iter().chain(told.noise.iter().copied()).collect();
+        let values = sample.values.iter().chain(&pseudo.values).copied().collect();
+        let noise = sample.noise(nugget).into_iter().chain(pseudo.noise.iter().copied()).collect();
         (sites, values, noise)
+    }
+
+    /// Number of readings.
+    fn readings(&self) -> usize {
+        self.samples.iter().map(|sample| sample.values.len()).sum()
     }
 
     /// The noise variance of a reading of a band: the law's, or what the band's own repeats say.
@@ -105,11 +113,11 @@ pub(in crate::estimate) fn silence(
     if law.hearing.is_none() {
         return Ok(None);
     }
-    let told = samples.par_iter().map(|s| s.told(&law)).collect::<Result<Vec<_>, _>>()?;
+    let pseudo = samples.par_iter().map(|s| s.pseudo(&law)).collect::<Result<Vec<_>, _>>()?;
     let mut values = Array2::from_elem(not_heard.entries.dim(), f64::NAN);
     let mut noise = Array2::zeros(values.dim());
-    for (band, (told, silent)) in told.iter().zip(&silent).enumerate() {
-        for ((&sensor, value), variance) in silent.iter().zip(&told.values).zip(&told.noise) {
+    for (band, (pseudo, silent)) in pseudo.iter().zip(&silent).enumerate() {
+        for ((&sensor, value), variance) in silent.iter().zip(&pseudo.values).zip(&pseudo.noise) {
             values[[sensor, band]] = *value;
             noise[[sensor, band]] = *variance;
         }
@@ -180,8 +188,8 @@ pub(in crate::estimate) fn fit(
     let laws = pooled_laws(&samples, &progress.part(0.0..0.3))?;
     let laws = laws.ok_or_else(|| EstimateError::Numerical("no band was read anywhere".into()))?;
     let law = laws[0].1;
-    let told = samples.par_iter().map(|s| s.told(&law)).collect::<Result<_, _>>()?;
-    let survey = Survey { samples, told, link, extent_m: extent_m(readings.sites()) };
+    let pseudo = samples.par_iter().map(|s| s.pseudo(&law)).collect::<Result<_, _>>()?;
+    let survey = Survey { samples, pseudo, link, extent_m: extent_m(readings.sites()) };
     let plain = laws.iter().map(|(weight, law)| (*weight, Account::plain(law, readings)));
     let plain: Vec<(f64, Account)> = plain.collect();
     let known = context.transmitters;
@@ -191,10 +199,12 @@ pub(in crate::estimate) fn fit(
     // Sides of both kinds, and the log evidence of the likeliest of each.
     let mut sides: Vec<(bool, f64, Vec<f64>, Vec<BandField>)> = Vec::new();
     let mut evidence = Vec::new();
-    let count = plain.len() + about.len();
-    for (trend, accounts) in [(false, &plain), (true, &about)] {
+    // Of many readings one law predicts; all say where transmitters may stand.
+    let predicting = if survey.readings() > law::AVERAGED { 1 } else { about.len() };
+    let count = plain.len() + predicting + about.len();
+    let share = |i: usize| i as f64 / count as f64;
+    for (trend, accounts) in [(false, &plain[..]), (true, &about[..predicting])] {
         for (i, (weight, account)) in accounts.iter().enumerate() {
-            let share = |i: usize| i as f64 / count as f64;
             let part = rest.part(share(sides.len())..share(sides.len() + 1));
             let scales = account.scales(&survey)?;
             let conditioned = condition(account, &scales, &survey, &part)?;
@@ -202,11 +212,21 @@ pub(in crate::estimate) fn fit(
             let noise = scales.iter().enumerate();
             let noise =
                 noise.map(|(b, (_, scale))| survey.noise(b, scale * account.nugget)).collect();
-            sides.push((trend, *weight, noise, fields));
+            let weight = if trend && predicting == 1 { 1.0 } else { *weight };
+            sides.push((trend, weight, noise, fields));
             if i == 0 {
                 evidence.push(own);
             }
         }
+    }
+    let mut sought: Vec<(f64, Vec<BandField>)> = Vec::new();
+    for (weight, account) in &about {
+        let done = sides.len() + sought.len();
+        let part = rest.part(share(done)..share(done + 1));
+        let account = account.nearer(survey.extent_m);
+        let scales = account.scales(&survey)?;
+        let found = condition(&account, &scales, &survey, &part)?;
+        sought.push((*weight, found.into_iter().map(|(field, _)| field).collect()));
     }
     let likeliest = &about[0].1;
     let better: Vec<f64> = evidence[1].iter().zip(&evidence[0]).map(|(a, b)| a - b).collect();
@@ -234,7 +254,7 @@ pub(in crate::estimate) fn fit(
             1.0 / (1.0 + (-odds).clamp(-50.0, 50.0).exp())
         })
         .collect();
-    let emitters = transmitters(&survey, &sides[plain.len()].3, &weights, likeliest);
+    let emitters = transmitters(&survey, &sought, &weights, likeliest);
     let mut built = Vec::new();
     for (path_loss, share, noise, fields) in sides {
         let weights = weights.iter().map(|w| share * if path_loss { *w } else { 1.0 - w });
@@ -296,7 +316,8 @@ fn singular() -> EstimateError {
     EstimateError::Numerical("a band's covariance cannot be factorised".into())
 }
 
-/// Every band under one account, with scales of its own for field and noise, and its log evidence.
+/// Every band under one component, with scales of its own for field and noise, and its log
+/// evidence.
 fn condition(
     account: &Account,
     scales: &[(f64, f64)],
@@ -435,14 +456,35 @@ impl Part {
     }
 }
 
+/// The places and trends of a band's transmitter under all laws.
+struct Averaged {
+    weights: Vec<f64>,
+    places: Vec<Site>,
+    trends: Vec<PathLoss>,
+}
+
+impl Averaged {
+    fn new(by_law: &[(f64, Vec<BandField>)], band: usize) -> Self {
+        let total: f64 = by_law.iter().map(|(weight, _)| weight).sum();
+        let mut all = Self { weights: Vec::new(), places: Vec::new(), trends: Vec::new() };
+        for (weight, fields) in by_law {
+            let EmitterField { weights, places, trends, .. } = &fields[band].field;
+            all.weights.extend(weights.iter().map(|own| own * weight / total));
+            all.places.extend(places);
+            all.trends.extend(trends);
+        }
+        all
+    }
+}
+
 /// The transmitters of the bands that speak for one, and those that are known.
 fn transmitters(
     survey: &Survey,
-    fields: &[BandField],
+    by_law: &[(f64, Vec<BandField>)],
     weights: &[f64],
     account: &Account,
 ) -> Vec<ModelEmitter> {
-    let bands = fields.len();
+    let bands = survey.samples.len();
     let power = |band: usize| {
         survey.samples[band].values.iter().map(|v| survey.link.inverse(*v)).sum::<f64>()
     };
@@ -451,22 +493,22 @@ fn transmitters(
     let total = spoken.iter().map(|&band| power(band)).sum::<f64>().max(f64::MIN_POSITIVE);
     let mut found = Vec::new();
     for band in spoken {
-        let (field, masts) = (&fields[band].field, &account.masts[band]);
+        let masts = &account.masts[band];
+        let field = Averaged::new(by_law, band);
         let mut psd = vec![0.0; bands];
         psd[band] = 1.0;
         let exponent = Some(mean_exponent(&field.weights, &field.trends));
         let own = power(band) / total;
-        let mut add = |at: Site, at_se_m: [f64; 2], power_share: f64| {
+        let mut add = |at: Site, at_se_m: [f64; 2], power_share: f64, places: Vec<_>| {
             let (at_se_m, psd) = (Some(at_se_m), psd.clone());
-            found.push(ModelEmitter { at, at_se_m, exponent, psd, power_share });
+            found.push(ModelEmitter { at, at_se_m, exponent, psd, power_share, places });
         };
         if masts.is_empty() {
-            // A place stands for its square.
             let (at, sd) = mean_place(&field.weights, &field.places);
-            add(at, sd.map(|sd| sd.hypot(account.finest_m / 12f64.sqrt())), own);
+            add(at, sd, own, weighted_places(&field.weights, &field.places));
         }
         let shares: f64 = masts.iter().map(|mast| mast.share).sum();
-        masts.iter().for_each(|mast| add(mast.at, [0.0; 2], own * mast.share / shares));
+        masts.iter().for_each(|m| add(m.at, [0.0; 2], own * m.share / shares, Vec::new()));
     }
     found
 }

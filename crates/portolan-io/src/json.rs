@@ -22,6 +22,7 @@ pub fn method_json(method: &Entry) -> Value {
         "takes_start": method.has(Capability::Start),
         "takes_emitters": method.has(Capability::Emitters),
         "takes_transmitters": method.has(Capability::Transmitters),
+        "takes_obstacles": method.has(Capability::Obstacles),
         "takes_heights": method.has(Capability::Heights),
         "takes_device": method.has(Capability::Device),
         "on_grid": method.has(Capability::Grid),
@@ -29,7 +30,7 @@ pub fn method_json(method: &Entry) -> Value {
     })
 }
 
-/// What a fit found; `method` is what was asked for.
+/// The result of a fit; `method` is the requested one.
 pub fn model_report(model: &Model, method: &str) -> Value {
     let report = model.report();
     let emitters: Vec<Value> = model
@@ -50,9 +51,20 @@ pub fn model_report(model: &Model, method: &str) -> Value {
         .flat_map(|d| d.names.iter().zip(d.offset_db.iter().zip(&d.se_db)))
         .map(|(name, (offset, se))| json!({ "name": name, "offset_db": offset, "se_db": se }))
         .collect();
+    let columns: Vec<Value> = report
+        .columns
+        .iter()
+        .map(|c| {
+            json!({
+                "name": c.name, "coefficient": c.loss_db, "error": c.loss_se_db,
+                "rmse_db": c.rmse_db, "rmse_without_db": c.rmse_without_db,
+            })
+        })
+        .collect();
     json!({
         "method": method,
         "devices": devices,
+        "columns": columns,
         "chosen": report.chosen.as_deref().unwrap_or(method),
         "candidates": candidates,
         "iterations": report.iterations,
@@ -120,7 +132,7 @@ pub fn advice_csv(advice: &[Advice], grid: Grid) -> String {
     std::iter::once("row,col,x_m,y_m\n".to_owned()).chain(advice.iter().map(line)).collect()
 }
 
-/// Errors of a method at sensors that it had not seen; None where it did not finish.
+/// Cross-validation errors of a method, by sensor; None where it did not finish.
 pub fn residuals_json(method: &str, residuals: Option<&Residuals>) -> Value {
     json!({
         "method": method,

@@ -1,4 +1,4 @@
-//! The two accounts of a band, each with the law that all bands share.
+//! The two components of a band, each with the law that all bands share.
 
 use faer::Mat;
 use rayon::prelude::*;
@@ -17,8 +17,8 @@ use crate::readings::Readings;
 use crate::simulate::REFERENCE_DISTANCE_M;
 use crate::site::{Site, extent_m};
 
-/// Path loss before any reading: 20 +- 8 dB a decade.
-const EXPONENT: (f64, f64) = (2.0, 0.8);
+/// Path loss before any reading: 23 +- 9 dB a decade.
+const EXPONENT: (f64, f64) = (2.3, 0.9);
 /// Places of the first lattice, and the finest square over the sensors' mean distance.
 const COARSE_PLACES: usize = 160;
 const FINEST: f64 = 0.2;
@@ -26,6 +26,8 @@ const FINEST: f64 = 0.2;
 /// extent of the survey.
 const REFERENCE: f64 = 0.4;
 const NEAREST: f64 = 0.01;
+/// The same where the transmitter itself is sought: near it every metre counts.
+const NEAREST_SOUGHT: f64 = 0.003;
 /// Entries of a band by which squares are split.
 const JUDGED: usize = 400;
 /// Entries of a band and work of an evaluation that the law is fitted with.
@@ -34,7 +36,9 @@ const MOST_WORK: f64 = 3e8;
 const EVALUATIONS: usize = 130;
 const FIRST_EVALUATIONS: usize = 50;
 /// Readings up to which the laws that they leave possible are averaged, and the most laws.
-const AVERAGED: usize = 1200;
+pub(super) const AVERAGED: usize = 1200;
+/// The same where laws are averaged for the places of transmitters only.
+const PLACED: usize = 6000;
 const MOST_LAWS: usize = 12;
 
 /// How every band is thought of.
@@ -112,7 +116,7 @@ impl Account {
         // A first law on the coarse lattice says which of its squares are worth splitting.
         let quick = account.learn(pooled, survey, None, true, &progress.part(0.0..0.4))?;
         let first = quick.into_iter().next().map_or(account, |(_, first)| first);
-        let reference_m = (REFERENCE * finest_m).max(nearest);
+        let reference_m = nearest;
         // The level is the one at the reference distance.
         let nearer = first.law.exponent * (first.law.reference_m / reference_m).ln();
         let law = Law { reference_m, level: first.law.level + nearer, ..first.law };
@@ -155,6 +159,19 @@ impl Account {
         };
         let places = (0..survey.samples.len()).into_par_iter().map(of_band);
         Ok(Self { places: places.collect::<Result<_, _>>()?, masts: self.masts.clone(), ..*self })
+    }
+
+    /// The same law with path loss down to a shorter distance, for the places and exponents of
+    /// transmitters.
+    pub fn nearer(&self, extent_m: f64) -> Self {
+        let reference_m = self.law.reference_m.min(NEAREST_SOUGHT * extent_m);
+        let more = self.law.exponent * (self.law.reference_m / reference_m).ln();
+        Self {
+            law: Law { reference_m, level: self.law.level + more, ..self.law },
+            places: self.places.clone(),
+            masts: self.masts.clone(),
+            ..*self
+        }
     }
 
     /// Losses from the places of a band's transmitter to some sites.
@@ -239,7 +256,7 @@ impl Account {
         let most = if quick { FIRST_EVALUATIONS } else { EVALUATIONS };
         let (best, _) = minimise(objective, &start, &bounds, 0.7, 0.05, most)?;
         let readings: usize = some.iter().map(|entries| entries.1.len()).sum();
-        if readings > AVERAGED || quick {
+        if readings > PLACED || quick {
             return Ok(vec![(1.0, self.at(&best))]);
         }
         let whole = |x: &[f64]| {
@@ -270,7 +287,7 @@ impl Account {
         let thinned: Vec<Entries> = bands
             .iter()
             .map(|&band| {
-                let (sample, told) = (&survey.samples[band], &survey.told[band]);
+                let (sample, pseudo) = (&survey.samples[band], &survey.pseudo[band]);
                 let (sites, values, _) = survey.entries(band, 0.0);
                 let kept = clustered(&sites, MOST_ENTRIES);
                 let heard = sample.values.len();
@@ -278,7 +295,7 @@ impl Account {
                     .iter()
                     .map(|&i| match i < heard {
                         true => (sample.share[i], sample.stated[i]),
-                        false => (0.0, told.noise[i - heard]),
+                        false => (0.0, pseudo.noise[i - heard]),
                     })
                     .collect();
                 let sites = kept.iter().map(|&i| sites[i]).collect();

@@ -14,7 +14,7 @@ use portolan::estimate::{
 };
 use portolan::model::{Archive, Stored};
 use portolan::{
-    Context, Emitters, EstimateError, Grid, InputError, Model, Progress, Readings, Site,
+    Context, Emitters, EstimateError, Grid, InputError, Model, Points, Progress, Readings, Site,
 };
 use portolan_gpu::{CudaEngine, Lenient};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
@@ -270,10 +270,10 @@ impl NativeModel {
     ) -> PyResult<Predicted<Bound<'py, PyArray2<f64>>>> {
         let sites =
             arrays::sites(places.as_array(), self.inner.height_m()).map_err(errors::input)?;
+        let points = Points::from(sites).with_time_s(Some(time_s)).map_err(errors::input)?;
         let bands: Vec<usize> = (0..self.inner.bands()).collect();
-        let found = watched(py, None, |progress| {
-            self.inner.predict_at_times(&sites, &time_s, &bands, progress)
-        })?;
+        let found =
+            watched(py, None, |progress| self.inner.predict_points(&points, &bands, progress))?;
         let found = found.map_err(errors::estimate)?;
         let array = |values: Option<Array2<f64>>| values.map(|v| v.into_pyarray(py));
         Ok((
@@ -469,6 +469,7 @@ impl NativeModel {
                 Stored::Single(values) => out.set_item(name, values.clone().into_pyarray(py))?,
                 Stored::Whole(values) => out.set_item(name, values.clone().into_pyarray(py))?,
                 Stored::Text(texts) => out.set_item(name, texts)?,
+                Stored::Word(word) => out.set_item(name, [word])?,
             }
         }
         Ok(out)

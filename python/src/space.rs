@@ -1,8 +1,8 @@
 //! Fits at places with any number of coordinates, as Python holds them.
 
 use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};
+use portolan::estimate::{Covariance, WeightedCovariance};
 use portolan::estimate::{Kriging, SpaceMethod, SpaceModel, SpaceReadings};
-use portolan::gaussian_process::{Covariance, WeightedCovariance};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

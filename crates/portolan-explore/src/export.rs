@@ -196,7 +196,9 @@ fn write_places(
 ) -> Result<(), Refusal> {
     let bands = request.bands.clone().unwrap_or_else(|| (0..model.bands()).collect());
     check_memory(places.sites.len().saturating_mul(bands.len()))?;
-    let found = model.predict_bands(&places.sites, &bands, progress)?;
+    let points =
+        places.points(model, None).map_err(|why| Refusal::input(format!("places: {why}")))?;
+    let found = model.predict_points(&points, &bands, progress)?;
     let about = (model.labels(), &bands[..], model.scale());
     Ok(write_predictions(path, places, &found, about, false)?)
 }

@@ -288,7 +288,8 @@ mod tests {
     fn what_is_closed_is_let_go() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let _inside = runtime.enter();
-        let sites = (0..36).map(|i| Site::new(f64::from(i % 6), f64::from(i / 6))).collect();
+        let sites: Vec<Site> =
+            (0..36).map(|i| Site::new(f64::from(i % 6), f64::from(i / 6))).collect();
         let level = |i: usize| -50.0 - (i % 6) as f64 - ((i * 7) % 5) as f64;
         let power = Array2::from_shape_fn((36, 1), |(i, _)| 10f64.powf(level(i) / 10.0));
         let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();

@@ -3,11 +3,11 @@
 use portolan::decoder::{
     Decoder, Network, Normalisation, Output, Padding, Shape, Upsampling, reference,
 };
+use portolan::engine::Probit;
 use portolan::engine::{
     CpuEngine, Descended, Descent, Ending, Engine, EngineError, FitOptions, FitProblem,
     ImitationOptions, ImitationProblem, Outcomes, Penalties, Schedule, Targets, Unknowns,
 };
-use portolan::likelihood::Probit;
 use portolan::{InputError, Progress, Quantiser};
 
 use crate::CudaEngine;

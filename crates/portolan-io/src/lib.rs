@@ -64,7 +64,7 @@ mod zip_layout;
 pub use error::{IoError, Result};
 pub use format::{Format, read, read_map, read_readings, write_map, write_readings};
 pub use locate::{Region as EmitterRegion, located_json, regions, write_regions};
-pub use map_arrays::{MapAttributes, attribute_arrays};
+pub use map_arrays::attribute_arrays;
 pub use map_part::read_map_part;
 pub use map_writer::{Element, MapLayout, MapWriter};
 pub use memory::{available as free_memory, shown_bytes};

@@ -5,11 +5,10 @@ use portolan::{Exponent, Factors, Grid, RadioMap, Site};
 
 use crate::authors;
 use crate::error::{Check, Problem, quoted, shown};
+use crate::gis::MapAbout;
 use crate::options::{ReadOptions, Unit};
 use crate::store::{NamedArray, Store, cube, matrix, vector};
-use crate::unit_arrays::{
-    crs, crs_array, grid, grid_arrays, labels, unit, unit_arrays, value_unit,
-};
+use crate::unit_arrays::{crs, frame_arrays, grid, grid_arrays, labels, unit, value_unit};
 
 /// A factored map of up to this many entries is written dense as well, unless told otherwise: scripts
 /// that open the file look for `map`.
@@ -294,9 +293,8 @@ fn small_arrays(map: &RadioMap) -> Vec<NamedArray<'_>> {
     let exponents = map.exponents();
     arrays.extend(emitter_arrays(map.grid(), map.emitters(), map.emitter_se_m(), exponents));
     arrays.extend(emitter_band_array(map.emitter_bands()));
-    arrays.extend(unit_arrays(map.scale(), map.labels()));
+    arrays.extend(frame_arrays(map.frame()));
     arrays.extend(grid_arrays(map.grid()));
-    arrays.extend(crs_array(map.crs()));
     arrays
 }
 
@@ -333,28 +331,13 @@ fn emitter_band_array<'a>(bands: &[usize]) -> Option<NamedArray<'a>> {
     (!bands.is_empty()).then(|| NamedArray::real("emitter_band", numbers.into_dyn().into()))
 }
 
-/// What is said about a map whose large arrays are written by themselves.
-#[derive(Clone, Copy, Debug)]
-pub struct MapAttributes<'a> {
-    /// What the map is drawn on.
-    pub grid: Grid,
-    /// What powers are measured in.
-    pub scale: portolan::Scale,
-    /// Frequencies and names of the bands.
-    pub labels: &'a portolan::BandLabels,
-    /// Noise of a reading in dB, per band.
-    pub noise_db: Option<&'a [f64]>,
-    /// Where on Earth the grid lies.
-    pub crs: Option<portolan::Crs>,
-}
-
 /// The small arrays of a map, for [`MapWriter`](crate::MapWriter).
 pub fn attribute_arrays<'a>(
-    about: &MapAttributes<'a>,
+    about: &'a MapAbout,
     emitters: &[portolan::model::ModelEmitter],
 ) -> Vec<NamedArray<'a>> {
     let mut arrays = Vec::new();
-    if let Some(noise) = about.noise_db {
+    if let Some(noise) = &about.noise_db {
         arrays.push(NamedArray::vector("noise_db", noise));
     }
     let places: Vec<Site> = emitters.iter().map(|e| e.at).collect();
@@ -363,8 +346,7 @@ pub fn attribute_arrays<'a>(
     arrays.extend(emitter_arrays(about.grid, &places, &errors, &exponents));
     let bands: Option<Vec<usize>> = emitters.iter().map(|e| e.band()).collect();
     arrays.extend(emitter_band_array(&bands.unwrap_or_default()));
-    arrays.extend(unit_arrays(about.scale, about.labels));
+    arrays.extend(frame_arrays(&about.frame));
     arrays.extend(grid_arrays(about.grid));
-    arrays.extend(crs_array(about.crs));
     arrays
 }

@@ -7,7 +7,7 @@ use portolan::model::{Archive, Stored};
 
 use crate::error::{Check, Problem, Result};
 use crate::memory;
-use crate::named_array::{ArrayData, NamedArray};
+use crate::named_array::named_arrays;
 use crate::npz;
 use crate::output::{check_space, write_file};
 use crate::source::Source;
@@ -43,21 +43,7 @@ pub fn write_model(path: impl AsRef<Path>, model: &Model, force: bool) -> Result
     if path.extension().is_none_or(|e| !e.eq_ignore_ascii_case("npz")) {
         return Err(Problem::new("a model's name must end in .npz").in_target(path));
     }
-    let archive = model.to_archive();
-    let arrays: Vec<NamedArray<'_>> = archive
-        .entries()
-        .map(|(name, stored)| NamedArray {
-            name: name.to_string().into(),
-            data: match stored {
-                Stored::Real(values) => ArrayData::Real(values.view().into()),
-                Stored::Single(values) => ArrayData::Real32(values.view().into()),
-                Stored::Whole(values) => ArrayData::Whole(values.clone()),
-                Stored::Text(texts) => {
-                    ArrayData::Text(ndarray::Array1::from(texts.clone()).into_dyn())
-                }
-            },
-        })
-        .collect();
+    let arrays = named_arrays(model.to_archive());
     check_space(path, npz::length(&arrays))?;
     write_file(path, force, |out| npz::write(&arrays, out))
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use ndarray::{ArrayD, CowArray, IxDyn};
+use portolan::model::{Archive, Stored};
 
 /// The elements of an array that is to be written.
 #[derive(Clone, Debug)]
@@ -76,4 +77,19 @@ impl<'a> NamedArray<'a> {
             _ => 1,
         }
     }
+}
+
+/// The arrays of an archive.
+pub(crate) fn named_arrays<'a>(archive: Archive) -> Vec<NamedArray<'a>> {
+    let one = |(name, stored): (String, Stored)| NamedArray {
+        name: name.into(),
+        data: match stored {
+            Stored::Real(values) => ArrayData::Real(values.into()),
+            Stored::Single(values) => ArrayData::Real32(values.into()),
+            Stored::Whole(values) => ArrayData::Whole(values),
+            Stored::Text(texts) => ArrayData::Text(ndarray::Array1::from(texts).into_dyn()),
+            Stored::Word(word) => ArrayData::Text(ndarray::arr0(word).into_dyn()),
+        },
+    };
+    archive.into_entries().map(one).collect()
 }

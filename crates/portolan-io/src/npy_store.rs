@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ndarray::{Array2, ArrayD, Axis};
-use portolan::{Cell, RadioMap, Readings, Values};
+use portolan::{Cell, RadioMap, Readings, Site, Values};
 
 use crate::error::{Check, Problem};
 use crate::npy::Header;
@@ -79,7 +79,7 @@ pub(crate) fn measured(map: &RadioMap, mask: Option<&Path>) -> Check<Readings> {
     let power = Array2::from_shape_fn((cells.len(), bands.len()), |(sensor, band)| {
         bands[band][[cells[sensor].row, cells[sensor].col]]
     });
-    let sites = cells.iter().map(|cell| grid.site(*cell)).collect();
+    let sites: Vec<Site> = cells.iter().map(|cell| grid.site(*cell)).collect();
     let readings = Readings::new(sites, Values::Power(power), map.scale())?;
     let readings = readings.with_grid(Some(grid))?.with_labels(map.labels().clone())?;
     Ok(readings.with_crs(map.crs()))

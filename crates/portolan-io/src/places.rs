@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use portolan::{BandLabels, Crs, Devices, Prediction, Scale, Site};
+use portolan::{BandLabels, Crs, Devices, Model, Points, Prediction, Scale, Site};
 
 use crate::error::{Check, Problem, Result};
 use crate::options::Unit;
@@ -26,16 +26,23 @@ pub struct PlaceTable {
 }
 
 impl PlaceTable {
-    /// When every line asks, in seconds since 1970; NaN where it does not say. None where the table
-    /// has no column of times.
-    pub fn time_s(&self, clock: Option<&Clock>) -> std::result::Result<Option<Vec<f64>>, String> {
+    /// The points to ask a model about: the moments of a column of times are read if the model tells
+    /// moments apart. A line without a time asks about the latest.
+    pub fn points(
+        &self,
+        model: &Model,
+        clock: Option<&Clock>,
+    ) -> std::result::Result<Points, String> {
+        let points = Points::from(self.sites.clone());
         let header: Vec<&str> = self.header.iter().map(String::as_str).collect();
-        let Some(column) = time(&header) else { return Ok(None) };
+        let Some(column) = time(&header).filter(|_| model.sees_times()) else { return Ok(points) };
         let of = |(i, line): (usize, &Vec<String>)| match line.get(column).map(|t| t.trim()) {
             None | Some("") => Ok(f64::NAN),
             Some(text) => moment(text, clock).map_err(|why| format!("line {}: {why}", i + 2)),
         };
-        self.lines.iter().enumerate().map(of).collect::<std::result::Result<_, _>>().map(Some)
+        let time_s =
+            self.lines.iter().enumerate().map(of).collect::<std::result::Result<_, _>>()?;
+        points.with_time_s(Some(time_s)).map_err(|error| error.to_string())
     }
 
     /// The device of every line among those that a model knows; of none where the table has no

@@ -8,9 +8,7 @@ use portolan::{Devices, Grid, Quantiser, Readings, Scale, Site, Values};
 use crate::error::{Check, Problem, shown};
 use crate::options::{ReadOptions, Unit};
 use crate::store::{ArrayData, NamedArray, Store, matrix, scalar, vector};
-use crate::unit_arrays::{
-    crs, crs_array, grid, grid_arrays, labels, unit, unit_arrays, value_unit,
-};
+use crate::unit_arrays::{crs, frame_arrays, grid, grid_arrays, labels, unit, value_unit};
 
 /// No grid has this many rows or columns.
 const FARTHEST: f64 = (1u64 << 40) as f64;
@@ -302,8 +300,7 @@ pub(crate) fn arrays(readings: &Readings) -> Vec<NamedArray<'_>> {
         let floor: ndarray::Array1<f64> = silent.floor.iter().map(|f| 10.0 * f.log10()).collect();
         arrays.push(NamedArray::real("floor_dbm", floor.into_dyn().into()));
     }
-    arrays.extend(unit_arrays(readings.scale(), readings.labels()));
+    arrays.extend(frame_arrays(readings.frame()));
     arrays.extend(readings.grid().into_iter().flat_map(grid_arrays));
-    arrays.extend(crs_array(readings.crs()));
     arrays
 }

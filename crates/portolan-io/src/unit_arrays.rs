@@ -1,10 +1,10 @@
 //! What arrays say about units, places and bands, the same for maps and readings.
 
-use ndarray::ArrayD;
-use portolan::{BandLabels, Crs, Grid, Scale, Site};
+use portolan::model::Archive;
+use portolan::{BandLabels, Crs, Frame, Grid, Scale, Site};
 
 use crate::error::{Check, Problem, quoted};
-use crate::named_array::NamedArray;
+use crate::named_array::{NamedArray, named_arrays};
 use crate::options::{ReadOptions, Unit};
 use crate::store::{Store, scalar, vector};
 
@@ -88,20 +88,11 @@ pub(crate) fn labels(store: &mut dyn Store, bands: usize) -> Check<BandLabels> {
     Ok(BandLabels::new(freq_hz, names, bands)?)
 }
 
-/// The arrays that say what powers are and what bands are called.
-pub(crate) fn unit_arrays(scale: Scale, labels: &BandLabels) -> Vec<NamedArray<'_>> {
-    let name = Unit::NAMED.iter().find(|(_, unit)| *unit == Unit::of_scale(scale));
-    let mut arrays = vec![NamedArray::text("unit", name.map_or("dbm", |(name, _)| name))];
-    if let Scale::Relative { offset } = scale {
-        arrays.push(NamedArray::scalar("offset", offset));
-    }
-    if let Some(freq_hz) = labels.freq_hz() {
-        arrays.push(NamedArray::vector("freq_hz", freq_hz));
-    }
-    if let Some(names) = labels.names() {
-        arrays.push(NamedArray::texts("labels", names));
-    }
-    arrays
+/// The arrays that say what numbers mean: unit, CRS and bands.
+pub(crate) fn frame_arrays<'a>(frame: &Frame) -> Vec<NamedArray<'a>> {
+    let mut archive = Archive::default();
+    frame.save(&mut archive);
+    named_arrays(archive)
 }
 
 /// Where on Earth the metres of a file are: the caller's word, else the file's.
@@ -121,16 +112,9 @@ pub(crate) fn crs(store: &mut dyn Store, options: &ReadOptions) -> Check<Option<
     }
 }
 
-/// The array that says where on Earth the metres are.
-pub(crate) fn crs_array<'a>(crs: Option<Crs>) -> Option<NamedArray<'a>> {
-    crs.map(|crs| NamedArray::text("crs", crs.to_string()))
-}
-
 /// The arrays that say where a grid lies.
-pub(crate) fn grid_arrays<'a>(grid: Grid) -> [NamedArray<'a>; 2] {
-    let Site { x_m, y_m, z_m } = grid.origin();
-    let origin = [x_m, y_m, z_m];
-    let origin = ndarray::arr1(if z_m == 0.0 { &origin[..2] } else { &origin });
-    let origin: ArrayD<f64> = origin.into_dyn();
-    [NamedArray::scalar("cell_m", grid.cell_m()), NamedArray::real("origin_m", origin.into())]
+pub(crate) fn grid_arrays<'a>(grid: Grid) -> Vec<NamedArray<'a>> {
+    let mut archive = Archive::default();
+    grid.save(&mut archive);
+    named_arrays(archive)
 }

@@ -7,6 +7,7 @@ use ndarray::{Array2, Array3, ArrayView3, Axis};
 use crate::crs::Crs;
 use crate::error::InputError;
 use crate::findings::Exponent;
+use crate::frame::Frame;
 use crate::grid::{Cell, Grid};
 use crate::labels::BandLabels;
 use crate::scale::Scale;
@@ -55,9 +56,7 @@ enum Power {
 pub struct RadioMap {
     grid: Grid,
     power: Power,
-    scale: Scale,
-    crs: Option<Crs>,
-    labels: BandLabels,
+    frame: Frame,
     spread_db: Option<Array3<f64>>,
     noise_db: Option<Vec<f64>>,
     emitters: Vec<Site>,
@@ -116,9 +115,7 @@ impl RadioMap {
         Self {
             grid,
             power,
-            scale,
-            crs: None,
-            labels: BandLabels::default(),
+            frame: Frame::new(scale),
             spread_db: None,
             noise_db: None,
             emitters: Vec::new(),
@@ -130,8 +127,7 @@ impl RadioMap {
 
     /// Attaches frequencies and names of the bands.
     pub fn with_labels(mut self, labels: BandLabels) -> Result<Self, InputError> {
-        let (freq_hz, names) = (labels.freq_hz().map(<[f64]>::to_vec), labels.names());
-        self.labels = BandLabels::new(freq_hz, names.map(<[String]>::to_vec), self.bands())?;
+        self.frame = self.frame.labelled(&labels, self.bands())?;
         Ok(self)
     }
 
@@ -234,29 +230,36 @@ impl RadioMap {
         self.grid
     }
 
+    /// What its numbers mean.
+    pub fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
     /// What powers are measured in.
     pub fn scale(&self) -> Scale {
-        self.scale
+        self.frame.scale
     }
 
     /// The same powers on another scale.
-    pub fn with_scale(self, scale: Scale) -> Self {
-        Self { scale, ..self }
+    pub fn with_scale(mut self, scale: Scale) -> Self {
+        self.frame.scale = scale;
+        self
     }
 
     /// Where on Earth the grid lies, where known.
     pub fn crs(&self) -> Option<Crs> {
-        self.crs
+        self.frame.crs
     }
 
     /// Says where on Earth the grid lies.
-    pub fn with_crs(self, crs: Option<Crs>) -> Self {
-        Self { crs, ..self }
+    pub fn with_crs(mut self, crs: Option<Crs>) -> Self {
+        self.frame.crs = crs;
+        self
     }
 
     /// Frequencies and names of the bands.
     pub fn labels(&self) -> &BandLabels {
-        &self.labels
+        &self.frame.labels
     }
 
     /// Number of bands.
@@ -269,7 +272,7 @@ impl RadioMap {
 
     /// Centre frequencies of the bands, where known.
     pub fn freq_hz(&self) -> Option<&[f64]> {
-        self.labels.freq_hz()
+        self.frame.labels.freq_hz()
     }
 
     /// Standard deviation of every entry in dB, where known.
@@ -381,7 +384,7 @@ impl RadioMap {
 
     /// The map of some bands, in that order; emitters of other bands only are left out.
     pub fn select_bands(&self, bands: &[usize]) -> Result<Self, InputError> {
-        let labels = self.labels.select(bands, self.bands())?;
+        let frame = self.frame.select(bands, self.bands())?;
         let power = match &self.power {
             Power::Dense(power) => Power::Dense(power.select(Axis(2), bands)),
             Power::Factored(factors) => Power::Factored(Factors {
@@ -401,7 +404,7 @@ impl RadioMap {
             kept.iter().map(|&r| place(*self.emitter_bands.get(r)?)).collect();
         Ok(Self {
             power,
-            labels,
+            frame,
             emitters: picked(&self.emitters, &kept),
             emitter_se_m: picked(&self.emitter_se_m, &kept),
             emitter_bands: emitter_bands.unwrap_or_default(),
@@ -409,8 +412,6 @@ impl RadioMap {
             spread_db: self.spread_db.as_ref().map(|all| all.select(Axis(2), bands)),
             noise_db: self.noise_db.as_ref().map(noise),
             grid: self.grid,
-            scale: self.scale,
-            crs: self.crs,
         })
     }
 

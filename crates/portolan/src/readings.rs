@@ -10,12 +10,14 @@ use ndarray::{Array2, Axis};
 use crate::crs::Crs;
 use crate::devices::Devices;
 use crate::error::InputError;
+use crate::frame::Frame;
 use crate::grid::{Cell, Grid, default_grid};
 use crate::labels::BandLabels;
 use crate::link::{Link, noise_floor, quiet_offset};
+use crate::points::Points;
 use crate::quantiser::{MISSING_LEVEL, Quantiser};
 use crate::scale::Scale;
-use crate::site::{Region, Site, usual_height_m};
+use crate::site::{Region, Site};
 
 pub(crate) use checks::check_sites;
 use checks::{check_enough, check_heard, check_levels, check_power};
@@ -70,16 +72,13 @@ impl Values {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Readings {
-    sites: Vec<Site>,
+    points: Points,
     values: Values,
-    scale: Scale,
-    crs: Option<Crs>,
-    labels: BandLabels,
+    frame: Frame,
     grid: Option<Grid>,
     not_heard: Option<NotHeard>,
     repeats: Option<Array2<f64>>,
     noise_db: Option<Array2<f64>>,
-    time_s: Option<Vec<f64>>,
     devices: Option<Devices>,
     /// They need not be enough for a map.
     further: bool,
@@ -97,7 +96,7 @@ pub struct NotHeard {
 }
 
 impl Readings {
-    /// One row of `values` per site; a site may be given any number of times. Where the scale has no zero, powers of zero are "not heard",
+    /// One row of `values` for each point. Where the scale has no zero, powers of zero are "not heard",
     /// below the faintest reading of their band.
     ///
     /// ```
@@ -111,9 +110,14 @@ impl Readings {
     /// assert_eq!(alone.unwrap_err(), InputError::TooFewSensors { found: 1 });
     /// # Ok::<(), portolan::InputError>(())
     /// ```
-    pub fn new(sites: Vec<Site>, values: Values, scale: Scale) -> Result<Self, InputError> {
-        check_sites(&sites)?;
-        Self::checked(sites, values, scale, false)
+    pub fn new(
+        points: impl Into<Points>,
+        values: Values,
+        scale: Scale,
+    ) -> Result<Self, InputError> {
+        let points = points.into();
+        check_sites(points.sites())?;
+        Self::checked(points, values, scale, false)
     }
 
     /// Readings to update a model with ([`Model::update`](crate::Model::update)): one is enough, and
@@ -128,21 +132,26 @@ impl Readings {
     /// assert!(Kriging::default().fit(&new, &Context::default(), &Progress::silent()).is_err());
     /// # Ok::<(), portolan::InputError>(())
     /// ```
-    pub fn further(sites: Vec<Site>, values: Values, scale: Scale) -> Result<Self, InputError> {
-        check_sites(&sites)?;
-        Self::checked(sites, values, scale, true)
+    pub fn further(
+        points: impl Into<Points>,
+        values: Values,
+        scale: Scale,
+    ) -> Result<Self, InputError> {
+        let points = points.into();
+        check_sites(points.sites())?;
+        Self::checked(points, values, scale, true)
     }
 
     fn checked(
-        sites: Vec<Site>,
+        points: Points,
         mut values: Values,
         scale: Scale,
         further: bool,
     ) -> Result<Self, InputError> {
         let (sensors, bands) = values.dim();
-        if sensors != sites.len() {
+        if sensors != points.len() {
             let found = vec![sensors, bands];
-            let expected = vec![sites.len(), bands];
+            let expected = vec![points.len(), bands];
             return Err(InputError::Shape { what: "values", found, expected });
         }
         if bands == 0 {
@@ -178,29 +187,31 @@ impl Readings {
         }
         Ok(Self {
             further,
-            sites,
+            points,
             values,
-            scale,
-            crs: None,
-            labels: BandLabels::default(),
+            frame: Frame::new(scale),
             grid: None,
             not_heard,
             repeats: None,
             noise_db: None,
-            time_s: None,
             devices: None,
             lifted: false,
         })
     }
 
-    /// Where the sensors stand, row by row; places may repeat.
+    /// Where and when they were taken, row by row; places may repeat.
+    pub fn points(&self) -> &Points {
+        &self.points
+    }
+
+    /// Where the sensors stand, row by row.
     pub fn sites(&self) -> &[Site] {
-        &self.sites
+        self.points.sites()
     }
 
     /// Number of rows: a sensor that was read twice counts twice.
     pub fn sensors(&self) -> usize {
-        self.sites.len()
+        self.points.len()
     }
 
     /// Number of bands.
@@ -213,24 +224,29 @@ impl Readings {
         &self.values
     }
 
+    /// What their numbers mean.
+    pub fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
     /// What powers are measured in.
     pub fn scale(&self) -> Scale {
-        self.scale
+        self.frame.scale
     }
 
     /// Where on Earth the sites lie, where known.
     pub fn crs(&self) -> Option<Crs> {
-        self.crs
+        self.frame.crs
     }
 
     /// Frequencies and names of the bands.
     pub fn labels(&self) -> &BandLabels {
-        &self.labels
+        &self.frame.labels
     }
 
     /// Centre frequencies of the bands, where known.
     pub fn freq_hz(&self) -> Option<&[f64]> {
-        self.labels.freq_hz()
+        self.frame.labels.freq_hz()
     }
 
     /// The grid of the survey area, where there is one.
@@ -255,7 +271,7 @@ impl Readings {
 
     /// When each sensor was read, where known.
     pub fn time_s(&self) -> Option<&[f64]> {
-        self.time_s.as_deref()
+        self.points.time_s()
     }
 
     /// The usual one of the stated deviations of each band.
@@ -328,7 +344,7 @@ impl Readings {
         match &self.values {
             Values::Levels { quantiser, .. } => quantiser.link(),
             Values::Power(power) if power.iter().any(|x| *x == 0.0) => {
-                self.scale.link().above_noise(power.iter().copied())
+                self.frame.scale.link().above_noise(power.iter().copied())
             }
             Values::Power(_) => Link::LOG,
         }
@@ -341,7 +357,7 @@ impl Readings {
             Values::Levels { quantiser, .. } => quantiser.link(),
             Values::Power(power) => {
                 let powers = || power.iter().copied();
-                let link = self.scale.link();
+                let link = self.frame.scale.link();
                 let offset =
                     if link.offset() > 0.0 { link.offset() } else { quiet_offset(powers()) };
                 Link::new(offset.max(noise_floor(powers()).unwrap_or(0.0)))
@@ -351,7 +367,7 @@ impl Readings {
 
     /// The survey area: the grid's, or the rectangle around the sensors.
     pub fn region(&self) -> Region {
-        let around = || Region::around(&self.sites).expect("there are sensors");
+        let around = || self.points.region().expect("there are sensors");
         self.grid.map_or_else(around, |grid| grid.region())
     }
 
@@ -366,12 +382,12 @@ impl Readings {
 
     /// The height at which half of the readings or more were taken, in metres.
     pub fn height_m(&self) -> f64 {
-        usual_height_m(&self.sites)
+        self.points.height_m()
     }
 
     /// Whether readings were taken at more than one height.
     pub fn has_heights(&self) -> bool {
-        self.sites.iter().any(|site| site.z_m != self.sites[0].z_m)
+        self.points.has_heights()
     }
 
     /// Whether they are for an update, and need not be enough for a map.
@@ -386,9 +402,9 @@ impl Readings {
 
     /// The same with all heights multiplied, where they do not yet count like metres along the ground.
     pub(crate) fn lifted(&self, factor: f64) -> Self {
-        let lift = |site: &Site| site.at_height(factor * site.z_m);
+        let lift = |site: Site| site.at_height(factor * site.z_m);
         Self {
-            sites: self.sites.iter().map(lift).collect(),
+            points: self.points.moved(lift),
             grid: self.grid.map(|grid| grid.at_height(factor * grid.z_m())),
             lifted: true,
             ..self.clone()
@@ -397,15 +413,16 @@ impl Readings {
 
     /// The same with all sensors at one height.
     pub(crate) fn at_height(&self, z_m: f64) -> Self {
-        let sites = self.sites.iter().map(|site| site.at_height(z_m)).collect();
-        Self { sites, grid: self.grid.map(|grid| grid.at_height(z_m)), ..self.clone() }
+        let points = self.points.moved(|site| site.at_height(z_m));
+        Self { points, grid: self.grid.map(|grid| grid.at_height(z_m)), ..self.clone() }
     }
 
     /// The same with every entry multiplied, and without times.
     pub(crate) fn levelled(&self, factor: &Array2<f64>) -> Result<Self, InputError> {
         let values = Values::Power(self.power() * factor);
-        let whole = Self::checked(self.sites.clone(), values, self.scale, self.further)?;
-        Ok(Self { values: whole.values, time_s: None, ..self.clone() })
+        let points = self.points.untimed();
+        let whole = Self::checked(points.clone(), values, self.frame.scale, self.further)?;
+        Ok(Self { values: whole.values, points, ..self.clone() })
     }
 
     pub(crate) fn is_lifted(&self) -> bool {
@@ -415,7 +432,7 @@ impl Readings {
     /// The cells of a grid that the sensors stand in.
     pub fn cells(&self, grid: Grid) -> Result<Vec<Cell>, InputError> {
         self.check_on(grid)?;
-        Ok(self.sites.iter().filter_map(|&site| grid.cell_at(site)).collect())
+        Ok(self.sites().iter().filter_map(|&site| grid.cell_at(site)).collect())
     }
 
     /// The readings of some of the sensors, by index: for held-out sensors and cross-validation.
@@ -430,12 +447,11 @@ impl Readings {
     }
 
     fn some(&self, sensors: &[usize], further: bool) -> Result<Self, InputError> {
-        let sites = sensors.iter().map(|&s| self.sites[s]).collect();
-        let part = Self::checked(sites, self.values.select(sensors), self.scale, further)?;
+        let (points, values) = (self.points.select(sensors), self.values.select(sensors));
+        let part = Self::checked(points, values, self.frame.scale, further)?;
         let pick = |entries: &Array2<f64>| entries.select(Axis(0), sensors);
         Ok(Self {
-            crs: self.crs,
-            labels: self.labels.clone(),
+            frame: self.frame.clone(),
             grid: self.grid,
             not_heard: self.not_heard.as_ref().map(|n| NotHeard {
                 entries: n.entries.select(Axis(0), sensors),
@@ -443,7 +459,6 @@ impl Readings {
             }),
             repeats: self.repeats.as_ref().map(pick),
             noise_db: self.noise_db.as_ref().map(pick),
-            time_s: self.time_s.as_ref().map(|t| sensors.iter().map(|&s| t[s]).collect()),
             devices: self.devices.clone(),
             lifted: self.lifted,
             ..part
@@ -459,11 +474,10 @@ impl Readings {
                 quantiser: quantiser.clone(),
             },
         };
-        let part = Self::checked(self.sites.clone(), values, self.scale, self.further)?;
+        let part = Self::checked(self.points.clone(), values, self.frame.scale, self.further)?;
         let pick = |entries: &Array2<f64>| entries.select(Axis(1), bands);
         Ok(Self {
-            crs: self.crs,
-            labels: self.labels.select(bands, self.bands())?,
+            frame: self.frame.select(bands, self.bands())?,
             grid: self.grid,
             not_heard: self.not_heard.as_ref().map(|n| NotHeard {
                 entries: n.entries.select(Axis(1), bands),
@@ -471,7 +485,6 @@ impl Readings {
             }),
             repeats: self.repeats.as_ref().map(pick),
             noise_db: self.noise_db.as_ref().map(pick),
-            time_s: self.time_s.clone(),
             devices: self.devices.clone(),
             lifted: self.lifted,
             ..part
@@ -486,14 +499,14 @@ impl Readings {
         bands: usize,
     ) -> Result<Self, InputError> {
         let none = BandLabels::default();
-        let to: Vec<usize> = match self.labels == none || *labels == none {
+        let to: Vec<usize> = match self.frame.labels == none || *labels == none {
             true if self.bands() != bands => {
                 let message = format!("the model has {bands} bands, the update {}", self.bands());
                 return Err(InputError::Request(message));
             }
             true => return Ok(self.clone()),
             false => (0..self.bands())
-                .map(|band| labels.same(&self.labels, band))
+                .map(|band| labels.same(&self.frame.labels, band))
                 .collect::<Result<_, _>>()?,
         };
         fn spread<T: Clone>(entries: &Array2<T>, to: &[usize], bands: usize, gap: T) -> Array2<T> {
@@ -510,20 +523,18 @@ impl Readings {
                 quantiser: quantiser.clone(),
             },
         };
-        let wide = Self::checked(self.sites.clone(), values, self.scale, true)?;
+        let wide = Self::checked(self.points.clone(), values, self.frame.scale, true)?;
         let not_heard = self.not_heard.as_ref().map(|n| {
             let mut floor = vec![f64::INFINITY; bands];
             to.iter().zip(&n.floor).for_each(|(&band, own)| floor[band] = *own);
             NotHeard { entries: spread(&n.entries, &to, bands, false), floor }
         });
         Ok(Self {
-            crs: self.crs,
-            labels: labels.clone(),
+            frame: Frame { labels: labels.clone(), ..self.frame },
             grid: self.grid,
             not_heard,
             repeats: self.repeats.as_ref().map(|all| spread(all, &to, bands, 1.0)),
             noise_db: self.noise_db.as_ref().map(|all| spread(all, &to, bands, 0.0)),
-            time_s: self.time_s.clone(),
             devices: self.devices.clone(),
             lifted: self.lifted,
             ..wide
@@ -532,10 +543,10 @@ impl Readings {
 
     /// The same sensors and bands with other values and nothing known of their noise.
     pub(crate) fn with_values(&self, values: Values) -> Result<Self, InputError> {
-        let fresh = Self::checked(self.sites.clone(), values, self.scale, self.further)?;
-        let (labels, devices) = (self.labels.clone(), self.devices.clone());
-        let lifted = self.lifted;
-        Ok(Self { crs: self.crs, labels, grid: self.grid, devices, lifted, ..fresh })
+        let points = self.points.untimed();
+        let fresh = Self::checked(points, values, self.frame.scale, self.further)?;
+        let (frame, devices) = (self.frame.clone(), self.devices.clone());
+        Ok(Self { frame, grid: self.grid, devices, lifted: self.lifted, ..fresh })
     }
 }
 

@@ -78,6 +78,33 @@ impl Scale {
         }
     }
 
+    /// The name that files give it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scale::Absolute => "dbm",
+            Scale::Uncalibrated => "db",
+            Scale::Relative { .. } => "relative",
+        }
+    }
+
+    /// The scale of that name; None for other names.
+    ///
+    /// ```
+    /// use portolan::Scale;
+    /// assert_eq!(Scale::named("db", None)?, Some(Scale::Uncalibrated));
+    /// assert_eq!(Scale::named("relative", Some(1e-6))?, Some(Scale::paper()));
+    /// assert_eq!(Scale::named("volt", None)?, None);
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
+    pub fn named(name: &str, offset: Option<f64>) -> Result<Option<Self>, InputError> {
+        Ok(Some(match name {
+            "dbm" => Scale::Absolute,
+            "db" => Scale::Uncalibrated,
+            "relative" => Scale::relative(offset.unwrap_or(UNIT_OFFSET))?,
+            _ => return Ok(None),
+        }))
+    }
+
     /// The mean of powers read at one place, each with its weight: in dB, but in power where the
     /// scale is relative.
     pub(crate) fn mean(self, powers: impl Iterator<Item = (f64, f64)>) -> f64 {

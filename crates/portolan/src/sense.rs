@@ -149,7 +149,7 @@ pub fn sense(map: &RadioMap, sensing: &Sensing) -> Result<Readings, InputError> 
             quantise(&values, map, quantising, &mut rng)?
         }
     };
-    let sites = cells.iter().map(|&cell| map.grid().site(cell)).collect();
+    let sites: Vec<Site> = cells.iter().map(|&cell| map.grid().site(cell)).collect();
     Readings::new(sites, values, map.scale())?
         .with_crs(map.crs())
         .with_grid(Some(map.grid()))?

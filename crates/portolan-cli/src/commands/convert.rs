@@ -167,10 +167,10 @@ fn write_parts(
     parts: impl MapParts<Error = IoError>,
 ) -> Result<(), Failure> {
     let about = parts.about();
-    let mask = mask(args, about.crs)?;
+    let mask = mask(args, about.frame.crs)?;
     mask.check(about.spread).map_err(Failure::input)?;
-    warn_of_metres(format, about.crs);
-    let bands = named_bands(args.bands.as_deref(), &about.labels, about.bands, "map")?;
+    warn_of_metres(format, about.frame.crs);
+    let bands = named_bands(args.bands.as_deref(), &about.frame.labels, about.bands, "map")?;
     let chosen = Chosen::new(parts, &bands)?;
     watched("writing", |progress| {
         let parts = WatchedParts::new(chosen, progress);

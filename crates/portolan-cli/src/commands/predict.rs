@@ -1,14 +1,13 @@
 //! `portolan predict`: what a model says about places, or a map of any grid.
 
-use std::path::Path;
 use std::time::Instant;
 
-use portolan::{Devices, Model, Prediction};
+use portolan::{Devices, Prediction};
 use portolan_io::export::{
     GridRequest, MapRequest, MapSize, Needs, check_map, draw_map, draw_moments,
 };
 use portolan_io::gis::Mask;
-use portolan_io::{Clock, PlaceTable, check_output, read_model, read_places, write_predictions};
+use portolan_io::{PlaceTable, check_output, read_model, read_places, write_predictions};
 use serde_json::json;
 
 use super::moments::{ahead_note, at_moment, series};
@@ -44,6 +43,9 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
         (Some(_), None) => read_model(&args.model)?,
         (None, _) => at_moment(read_model(&args.model)?, &args.moment, clock)?,
     };
+    if let Some(moments) = &moments {
+        warn(&Vec::from_iter(moments.last().and_then(|last| ahead_note(&model, *last))));
+    }
     let bands = named_bands(args.bands.as_deref(), model.labels(), model.bands(), "model")?;
     let start = Instant::now();
     let (asked, notes) = match &args.places {
@@ -52,14 +54,20 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
             let spread = model.gives_spread();
             let needs = Needs::of_places(places.sites.len(), bands.len(), spread);
             warn(&Vec::from_iter(needs.check(&args.output)?));
-            let (time_s, mut notes) = match &args.moment.at {
-                Some(_) => (None, Vec::new()),
-                None => asked_times(path, &places, &model, clock)?,
-            };
-            let found = watched("predicting", |progress| match &time_s {
-                Some(time_s) => model.predict_at_times(&places.sites, time_s, &bands, progress),
-                None => model.predict_bands(&places.sites, &bands, progress),
-            })?;
+            let found;
+            let mut notes = Vec::new();
+            if args.moment.at.is_some() {
+                found = watched("predicting", |progress| {
+                    model.predict_bands(&places.sites, &bands, progress)
+                })?;
+            } else {
+                let wrong = |why: String| Failure::input(format!("{}: {why}", path.display()));
+                let points = places.points(&model, clock).map_err(wrong)?;
+                notes.extend(points.time_span().and_then(|(_, last)| ahead_note(&model, last)));
+                found = watched("predicting", |progress| {
+                    model.predict_points(&points, &bands, progress)
+                })?;
+            }
             check_interrupt()?;
             let found = match model.devices() {
                 Some(devices) => {
@@ -106,24 +114,6 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     }
     say(&format!("{}: {asked}, {} band(s) in {seconds:.2} s", args.output.display(), bands.len()));
     Ok(())
-}
-
-/// The moments that a table of places asks about.
-fn asked_times(
-    path: &Path,
-    places: &PlaceTable,
-    model: &Model,
-    clock: Option<&Clock>,
-) -> Result<(Option<Vec<f64>>, Vec<String>), Failure> {
-    // A column of times that nothing can be made of is a column like any other.
-    if model.time_span().is_none() {
-        return Ok((None, Vec::new()));
-    }
-    let wrong = |why: String| Failure::input(format!("{}: {why}", path.display()));
-    let time_s = places.time_s(clock).map_err(wrong)?;
-    let known = time_s.iter().flatten().copied();
-    let notes = Vec::from_iter(ahead_note(model, known.fold(f64::NEG_INFINITY, f64::max)));
-    Ok((time_s, notes))
 }
 
 /// What the devices that the places name would read there.

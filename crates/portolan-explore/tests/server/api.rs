@@ -120,7 +120,8 @@ fn all_readings_without_a_model_are_fitted_one_after_the_other() {
     let mut explorer = Explorer::empty();
     let fitted = readings();
     let odd = || {
-        let sites = (0..9).map(|i| Site::new(f64::from(i % 3), f64::from(i / 3))).collect();
+        let sites: Vec<Site> =
+            (0..9).map(|i| Site::new(f64::from(i % 3), f64::from(i / 3))).collect();
         let power = ndarray::Array2::from_shape_fn((9, 1), |(i, _)| 1e-6 * (1.0 + i as f64));
         Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap()
     };

@@ -7,16 +7,17 @@ mod parts;
 use std::path::Path;
 
 use ndarray::Axis;
-use portolan::{Crs, Grid, InputError, Model, Progress, Region, Scale, Site};
+use portolan::{Crs, Grid, InputError, Model, Progress, Region, Site};
 
 pub use moments::draw_moments;
 pub use needs::{BYTES_AT_ONCE, MapSize, Needs};
+pub(crate) use parts::about_model;
 pub use parts::{ModelParts, PartFailure, WatchedParts};
 
 use crate::error::Result;
 use crate::format::{Format, write_map};
 use crate::gis::{MapPlan, Mask, Masked, check_raster, write_raster};
-use crate::map_arrays::{MapAttributes, attribute_arrays};
+use crate::map_arrays::attribute_arrays;
 use crate::map_writer::{Element, MapLayout, MapWriter};
 use crate::options::WriteOptions;
 use crate::road::write_blocks;
@@ -105,18 +106,9 @@ fn by_strips(
     }
     let (rows, cols) = (grid.rows(), grid.cols());
     let layout = MapLayout { rows, cols, bands: bands.len(), arrays, element };
-    let noise = model.noise_db().map(|all| bands.iter().map(|&b| all[b]).collect::<Vec<f64>>());
-    let labels = model.labels().select(bands, model.bands())?;
-    let scale: Scale = model.scale();
-    let attributes = MapAttributes {
-        grid,
-        scale,
-        labels: &labels,
-        noise_db: noise.as_deref(),
-        crs: model.crs(),
-    };
+    let about = about_model(model, grid, model.frame().select(bands, model.bands())?, bands);
     let emitters: Vec<_> = model.emitters().iter().filter_map(|e| e.in_bands(bands)).collect();
-    let small = attribute_arrays(&attributes, &emitters);
+    let small = attribute_arrays(&about, &emitters);
     let mut writer = MapWriter::create(output, &layout, &small, force)?;
     let strip = (STRIP / (cols * bands.len()).max(1)).clamp(1, rows);
     let mut loudest = 0.0f64;
@@ -138,7 +130,7 @@ fn by_strips(
         writer.write_rows("map", power.view())?;
         let Some(mut spread) = spread else { return Ok(()) };
         writer.write_rows("spread_db", spread.view())?;
-        if let Some(noise) = noise.as_ref().filter(|_| !large) {
+        if let Some(noise) = about.noise_db.as_ref().filter(|_| !large) {
             spread.lanes_mut(Axis(2)).into_iter().for_each(|mut spectrum| {
                 spectrum.iter_mut().zip(noise).for_each(|(s, noise)| *s = s.hypot(*noise));
             });
@@ -244,7 +236,7 @@ impl GridRequest {
 mod tests {
     use ndarray::Array2;
     use portolan::estimate::{Kriging, Method};
-    use portolan::{Context, Readings, Values};
+    use portolan::{Context, Readings, Scale, Values};
 
     use super::*;
     use crate::options::ReadOptions;
@@ -256,7 +248,8 @@ mod tests {
             let gap = i % 7 == k;
             if gap { f64::NAN } else { 10f64.powf(-6.0 - ((i * (k + 3)) % 13) as f64 / 10.0) }
         });
-        let readings = Readings::new(sites.collect(), Values::Power(power), Scale::Absolute);
+        let readings =
+            Readings::new(sites.collect::<Vec<_>>(), Values::Power(power), Scale::Absolute);
         Kriging::default()
             .fit(&readings.unwrap(), &Context::default(), &Progress::silent())
             .unwrap()

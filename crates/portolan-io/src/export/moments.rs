@@ -3,12 +3,12 @@
 use ndarray::{Array4, Axis};
 use portolan::{InputError, Model, Progress};
 
-use super::parts::{ModelParts, PartFailure};
+use super::parts::{ModelParts, PartFailure, about_model};
 use super::{MapRequest, far_above};
 use crate::error::Problem;
 use crate::format::Format;
 use crate::gis::{Masked, write_moments};
-use crate::map_arrays::{MapAttributes, attribute_arrays};
+use crate::map_arrays::attribute_arrays;
 use crate::named_array::NamedArray;
 use crate::output::{check_space, write_file};
 use crate::{memory, npz};
@@ -65,15 +65,8 @@ pub fn draw_moments(
                     all.index_axis_mut(Axis(0), i).assign(&own);
                 }
             }
-            let noise =
-                model.noise_db().map(|all| bands.iter().map(|&b| all[b]).collect::<Vec<_>>());
-            let attributes = MapAttributes {
-                grid,
-                scale: model.scale(),
-                labels: &model.labels().select(bands, model.bands())?,
-                noise_db: noise.as_deref(),
-                crs: model.crs(),
-            };
+            let frame = model.frame().select(bands, model.bands())?;
+            let about = about_model(model, grid, frame, bands);
             let mut arrays = vec![
                 NamedArray::vector("time_s", time_s),
                 NamedArray::real("map", power.view().into_dyn().into()),
@@ -81,7 +74,7 @@ pub fn draw_moments(
             if let Some(spread) = &spread {
                 arrays.push(NamedArray::real("spread_db", spread.view().into_dyn().into()));
             }
-            arrays.extend(attribute_arrays(&attributes, &[]));
+            arrays.extend(attribute_arrays(&about, &[]));
             check_space(output, npz::length(&arrays))?;
             write_file(output, force, |out| npz::write(&arrays, out))?;
             power.iter().copied().filter(|x| !x.is_nan()).fold(0.0, f64::max)

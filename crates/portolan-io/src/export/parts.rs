@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use ndarray::{Array2, Array3};
-use portolan::{EstimateError, Grid, InputError, Model, Progress, Site};
+use portolan::{EstimateError, Frame, Grid, InputError, Model, Progress, Site};
 
 use crate::error::IoError;
-use crate::gis::{MapAbout, MapParts, Part, chosen_labels};
+use crate::gis::{MapAbout, MapParts, Part, chosen_bands};
 
 /// What goes wrong while a map is drawn and written at once.
 #[derive(Debug, thiserror::Error)]
@@ -75,18 +75,21 @@ impl<'a> ModelParts<'a> {
         bands: &'a [usize],
         progress: &'a Progress<'a>,
     ) -> Result<Self, EstimateError> {
-        let noise = model.noise_db().map(|all| bands.iter().map(|&b| all[b]).collect());
-        let about = MapAbout {
-            grid,
-            crs: model.crs(),
-            scale: model.scale(),
-            labels: chosen_labels(model.labels(), bands, model.bands())?,
-            bands: bands.len(),
-            spread: model.gives_spread(),
-            noise_db: noise,
-            emitters: model.emitters().iter().filter_map(|e| Some(e.in_bands(bands)?.at)).collect(),
-        };
+        let frame = chosen_bands(model.frame(), bands, model.bands())?;
+        let about = about_model(model, grid, frame, bands);
         Ok(Self { model, bands, share: Share::of(&about), about, progress, loudest: 0.0 })
+    }
+}
+
+/// What is known of a model's map before it is drawn.
+pub(crate) fn about_model(model: &Model, grid: Grid, frame: Frame, bands: &[usize]) -> MapAbout {
+    MapAbout {
+        grid,
+        frame,
+        bands: bands.len(),
+        spread: model.gives_spread(),
+        noise_db: model.noise_db().map(|all| bands.iter().map(|&b| all[b]).collect()),
+        emitters: model.emitters().iter().filter_map(|e| Some(e.in_bands(bands)?.at)).collect(),
     }
 }
 

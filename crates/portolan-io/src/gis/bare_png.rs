@@ -19,13 +19,13 @@ pub(super) fn write_bare_png<P: MapParts>(
     let about = parts.about().clone();
     let in_target = |problem: Problem| problem.in_target(path);
     check_bands(about.bands).map_err(in_target)?;
-    let system = about.crs.map(System::of).transpose().map_err(in_target)?;
+    let system = about.frame.crs.map(System::of).transpose().map_err(in_target)?;
     check_beside(path, system.is_some(), force)?;
     let (world, projection) = beside(path);
     each_band(path, parts, |_, pixels| {
         let width = about.grid.rows();
         let ends = limits(pixels);
-        let text = meaning(&about.labels.label(0), ends, about.unit());
+        let text = meaning(&about.frame.labels.label(0), ends, about.unit());
         write_file(path, force, |out| {
             write_png(out, (width, about.grid.cols()), &text, |line, bytes| {
                 let line = &pixels[line * width..(line + 1) * width];

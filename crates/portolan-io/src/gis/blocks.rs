@@ -175,7 +175,7 @@ pub(crate) fn each_band<P: MapParts>(
 #[cfg(test)]
 mod tests {
     use ndarray::Array3;
-    use portolan::{BandLabels, Grid, RadioMap, Scale};
+    use portolan::{Frame, Grid, RadioMap, Scale};
 
     use super::*;
     use crate::error::IoError;
@@ -248,9 +248,7 @@ mod tests {
     fn a_model_of_64_bands_is_asked_once_for_every_place() {
         let about = MapAbout {
             grid: Grid::new(700, 530, 1.0).unwrap(),
-            crs: None,
-            scale: Scale::Absolute,
-            labels: BandLabels::default(),
+            frame: Frame::new(Scale::Absolute),
             bands: 64,
             spread: true,
             noise_db: None,

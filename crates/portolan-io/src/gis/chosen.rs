@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use ndarray::{Array3, Axis, concatenate};
-use portolan::{BandLabels, InputError};
+use portolan::{BandLabels, Frame, InputError};
 
 use super::parts::{MapAbout, MapParts, Part};
 
@@ -18,24 +18,21 @@ impl<P: MapParts> Chosen<P> {
     /// Fails where a band is not there.
     pub fn new(parts: P, bands: &[usize]) -> Result<Self, InputError> {
         let whole = parts.about();
-        let labels = chosen_labels(&whole.labels, bands, whole.bands)?;
+        let frame = chosen_bands(&whole.frame, bands, whole.bands)?;
         let noise = whole.noise_db.as_ref().map(|all| bands.iter().map(|&b| all[b]).collect());
-        let about = MapAbout { labels, bands: bands.len(), noise_db: noise, ..whole.clone() };
+        let about = MapAbout { frame, bands: bands.len(), noise_db: noise, ..whole.clone() };
         Ok(Self { parts, bands: bands.to_vec(), about })
     }
 }
 
-/// The labels of some of `all` bands; those without a name keep their number.
-pub fn chosen_labels(
-    labels: &BandLabels,
-    bands: &[usize],
-    all: usize,
-) -> Result<BandLabels, InputError> {
-    let chosen = labels.select(bands, all)?;
-    if *labels != BandLabels::default() || bands.iter().copied().eq(0..all) {
+/// The frame of some of `all` bands; those without a name keep their number.
+pub fn chosen_bands(frame: &Frame, bands: &[usize], all: usize) -> Result<Frame, InputError> {
+    let chosen = frame.select(bands, all)?;
+    if frame.labels != BandLabels::default() || bands.iter().copied().eq(0..all) {
         return Ok(chosen);
     }
-    BandLabels::new(None, Some(bands.iter().map(|&b| labels.label(b)).collect()), bands.len())
+    let numbers = bands.iter().map(|&b| frame.labels.label(b)).collect();
+    Ok(Frame { labels: BandLabels::new(None, Some(numbers), bands.len())?, ..chosen })
 }
 
 impl<P: MapParts> MapParts for Chosen<P> {

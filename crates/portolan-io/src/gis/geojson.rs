@@ -94,7 +94,7 @@ pub(super) fn write_contours<P: MapParts>(
 ) -> std::result::Result<(), P::Error> {
     let about = parts.about().clone();
     let in_target = |problem: Problem| problem.in_target(path);
-    let places = Places::around(about.crs, about.grid.origin()).map_err(in_target)?;
+    let places = Places::around(about.frame.crs, about.grid.origin()).map_err(in_target)?;
     let mut features = Vec::new();
     each_band(path, parts, |band, pixels| {
         let image = Image { pixels, width: about.grid.rows() };
@@ -104,7 +104,7 @@ pub(super) fn write_contours<P: MapParts>(
         }
         Ok(())
     })?;
-    Ok(write_features(path, about.crs, &features, force)?)
+    Ok(write_features(path, about.frame.crs, &features, force)?)
 }
 
 fn area(
@@ -130,8 +130,8 @@ fn area(
         }
     }
     let properties = json!({
-        "band": about.labels.label(band),
-        "freq_hz": about.labels.freq_hz().map(|all| all[band]),
+        "band": about.frame.labels.label(band),
+        "freq_hz": about.frame.labels.freq_hz().map(|all| all[band]),
         "level": level,
         "unit": about.unit(),
         "area_m2": cells * about.grid.cell_m().powi(2),

@@ -24,7 +24,7 @@ pub(crate) fn geo_tags(about: &MapAbout) -> Check<Vec<(u16, Values)>> {
         (PIXEL_SCALE, Values::Double(vec![cell, cell, 0.0])),
         (TIE_POINT, Values::Double(vec![0.0, 0.0, 0.0, west, north, 0.0])),
     ];
-    if let Some(crs) = about.crs {
+    if let Some(crs) = about.frame.crs {
         tags.extend(keys(&System::of(crs)?));
     }
     Ok(tags)

@@ -270,10 +270,10 @@ fn metadata(about: &MapAbout) -> String {
         }
     };
     for band in 0..about.bands {
-        item(band, format!("{} {}", about.labels.label(band), about.unit()), about.unit());
+        item(band, format!("{} {}", about.frame.labels.label(band), about.unit()), about.unit());
     }
     for band in 0..if about.spread { about.bands } else { 0 } {
-        let name = format!("spread of {} dB", about.labels.label(band));
+        let name = format!("spread of {} dB", about.frame.labels.label(band));
         item(about.bands + band, name, "dB");
     }
     text + "</GDALMetadata>\n"

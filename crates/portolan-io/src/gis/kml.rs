@@ -39,7 +39,7 @@ pub(super) fn write_kmz<P: MapParts>(
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     let mut folders = String::new();
     each_band(path, parts, |band, pixels| {
-        let label = about.labels.label(band);
+        let label = about.frame.labels.label(band);
         let ends = limits(pixels);
         let text = meaning(&label, ends, about.unit());
         let mut image = Vec::new();
@@ -100,7 +100,7 @@ struct Warp {
 
 impl Warp {
     fn of(about: &MapAbout) -> Check<Self> {
-        let crs = about.crs.ok_or_else(unplaced)?;
+        let crs = about.frame.crs.ok_or_else(unplaced)?;
         let (rows, cols) = (about.grid.rows(), about.grid.cols());
         if rows.saturating_mul(cols) >= u32::MAX as usize {
             return Err(Problem::new(format!("{rows} x {cols} cells are too many for KMZ")));

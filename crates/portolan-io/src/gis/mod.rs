@@ -25,7 +25,7 @@ mod tiff;
 mod zarr;
 
 pub use area::Area;
-pub use chosen::{Chosen, chosen_labels};
+pub use chosen::{Chosen, chosen_bands};
 pub use geojson::{write_emitters, write_sensors};
 pub use mask::{Mask, MaskRule, Masked};
 pub(crate) use netcdf::write_moments;

@@ -90,7 +90,7 @@ fn describe(
     about: &MapAbout,
     time_s: Option<&[f64]>,
 ) -> Check<(NcFileBuilder, Variable, Option<Variable>)> {
-    let mapping = about.crs.map(grid_mapping).transpose()?;
+    let mapping = about.frame.crs.map(grid_mapping).transpose()?;
     build(about, time_s, mapping).map_err(|error| wrong(&error))
 }
 
@@ -140,11 +140,11 @@ fn build(
         file.add_variable_attribute(variable, "axis", text(&name.to_uppercase()))?;
     }
     let label = file.add_string_variable("band_label", &[band])?;
-    let labels: Vec<String> = (0..bands).map(|band| about.labels.label(band)).collect();
+    let labels: Vec<String> = (0..bands).map(|band| about.frame.labels.label(band)).collect();
     file.write_string_variable(label, &labels)?;
     file.add_variable_attribute(label, "long_name", text("label of the band"))?;
     let mut coordinates = String::from("band_label");
-    if let Some(freq_hz) = about.labels.freq_hz() {
+    if let Some(freq_hz) = about.frame.labels.freq_hz() {
         let variable = file.add_variable::<f64>("frequency", &[band])?;
         file.write_variable(variable, freq_hz)?;
         file.add_variable_attribute(variable, "long_name", text("centre frequency"))?;

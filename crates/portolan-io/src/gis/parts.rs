@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use ndarray::{Array3, s};
-use portolan::{BandLabels, Crs, Grid, RadioMap, Scale, Site};
+use portolan::{Frame, Grid, RadioMap, Site};
 
 use crate::error::IoError;
 
@@ -12,12 +12,8 @@ use crate::error::IoError;
 pub struct MapAbout {
     /// What it is drawn on.
     pub grid: Grid,
-    /// Where on Earth the grid lies, where known.
-    pub crs: Option<Crs>,
-    /// What powers are measured in.
-    pub scale: Scale,
-    /// Frequencies and names of the bands.
-    pub labels: BandLabels,
+    /// What its numbers mean.
+    pub frame: Frame,
     /// Number of bands.
     pub bands: usize,
     /// Whether parts have a spread.
@@ -31,7 +27,7 @@ pub struct MapAbout {
 impl MapAbout {
     /// dBm, or dB where there is no calibration.
     pub fn unit(&self) -> &'static str {
-        self.scale.decibels()
+        self.frame.scale.decibels()
     }
 
     /// The centre of the raster's column: x, from west to east.
@@ -90,9 +86,7 @@ impl<'a> WholeMap<'a> {
     pub fn new(map: &'a RadioMap) -> Self {
         let about = MapAbout {
             grid: map.grid(),
-            crs: map.crs(),
-            scale: map.scale(),
-            labels: map.labels().clone(),
+            frame: map.frame().clone(),
             bands: map.bands(),
             spread: map.spread_db().is_some(),
             noise_db: map.noise_db().map(<[f64]>::to_vec),

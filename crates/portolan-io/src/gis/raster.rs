@@ -68,7 +68,7 @@ pub fn write_raster<P: MapParts>(
     options: &WriteOptions,
 ) -> std::result::Result<(), P::Error> {
     let about = parts.about();
-    let (grid, bands, spread, crs) = (about.grid, about.bands, about.spread, about.crs);
+    let (grid, bands, spread, crs) = (about.grid, about.bands, about.spread, about.frame.crs);
     check_raster(path, &MapPlan { grid, bands, spread, crs }, options.force)?;
     match Format::of_output(path)? {
         Format::GeoTiff => geotiff::write_geotiff(path, parts, options.force),

@@ -63,9 +63,7 @@ impl StoredMap {
         let (unit, cell, whole) = described().map_err(in_file)?;
         let about = MapAbout {
             grid: whole,
-            crs: cell.crs(),
-            scale: cell.scale(),
-            labels: cell.labels().clone(),
+            frame: cell.frame().clone(),
             bands,
             spread: file.has("spread_db"),
             noise_db: cell.noise_db().map(<[f64]>::to_vec),

@@ -27,7 +27,7 @@ pub(super) fn write_zarr<P: MapParts>(
     force: bool,
 ) -> Result<(), P::Error> {
     let about = parts.about().clone();
-    let mapping = match about.crs {
+    let mapping = match about.frame.crs {
         Some(crs) => Some(grid_mapping(crs).map_err(|problem| problem.in_target(path))?),
         None => None,
     };
@@ -94,7 +94,7 @@ fn describe(
     let mut arrays: Vec<(&str, Value)> = Vec::new();
 
     let mut beside = Vec::new();
-    let frequencies = about.labels.freq_hz();
+    let frequencies = about.frame.labels.freq_hz();
     beside.extend(frequencies.map(|_| "freq_hz"));
     beside.extend(mapping.as_ref().map(|_| "spatial_ref"));
     let mut layer = |name: &'static str, long_name: &str, units: &str| {
@@ -139,7 +139,7 @@ fn describe(
     }
     let counted: Vec<u8> = (0..bands as i64).flat_map(i64::to_le_bytes).collect();
     put(root, "band/c/0", &counted)?;
-    let labels: Vec<String> = (0..bands).map(|band| about.labels.label(band)).collect();
+    let labels: Vec<String> = (0..bands).map(|band| about.frame.labels.label(band)).collect();
     let attributes = json!({ "long_name": "band", "labels": labels });
     arrays.push(("band", array("int64", &[bands], &[bands], json!(0), &["band"], attributes)));
     if let Some(words) = mapping {

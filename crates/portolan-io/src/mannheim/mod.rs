@@ -69,7 +69,7 @@ pub fn survey(path: impl AsRef<Path>) -> Result<MannheimSurvey> {
     let cells = medians.places.iter().map(|place| on_grid(place, grid)).collect::<Check<_>>();
     let values = Values::Power(linear(&medians));
     let cells: Vec<Cell> = cells.map_err(in_file)?;
-    let sites = cells.iter().map(|&cell| grid.site(cell)).collect();
+    let sites: Vec<Site> = cells.iter().map(|&cell| grid.site(cell)).collect();
     let labels = BandLabels::from_frequencies(medians.freq_hz.clone());
     let offline = Readings::new(sites, values, Scale::Absolute)
         .and_then(|readings| readings.with_grid(Some(grid))?.with_labels(labels?))
@@ -122,7 +122,8 @@ pub(crate) fn readings(
             Some(grid)
         }
     };
-    let sites = medians.places.iter().map(|place| Site::new(place.x_m, place.y_m)).collect();
+    let sites: Vec<Site> =
+        medians.places.iter().map(|place| Site::new(place.x_m, place.y_m)).collect();
     let values = Values::Power(linear(&medians));
     let readings = Readings::new(sites, values, Scale::Absolute)?;
     Ok(readings.with_grid(grid)?.with_labels(BandLabels::from_frequencies(medians.freq_hz)?)?)

@@ -76,7 +76,7 @@ fn readings(map: &RadioMap, every: usize) -> Readings {
     for (cell, mut row) in cells.iter().zip(values.outer_iter_mut()) {
         map.spectrum_into(*cell, row.as_slice_mut().unwrap());
     }
-    let sites = cells.iter().map(|cell| grid.site(*cell)).collect();
+    let sites: Vec<Site> = cells.iter().map(|cell| grid.site(*cell)).collect();
     Readings::new(sites, Values::Power(values), map.scale()).unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use portolan::devices::seen_once;
+use portolan::seen_once;
 use portolan::{DeviceReading, Devices};
 
 use crate::error::{Check, Problem, quoted};

@@ -5,19 +5,19 @@
 use fearless_simd::{Level, dispatch};
 use ndarray::Array3;
 
-use portolan::descent::{Descent, Ending, Schedule};
+use portolan::Grid;
+use portolan::Link;
+use portolan::Progress;
+use portolan::engine::{Descent, Ending, Schedule};
+use portolan::engine::{Likelihood, Probit, SquaredError};
 use portolan::estimate::parts::{
     DECODER_OPTIONS, OFFSET, TOLERANCE, gridded_model, load_shape, save_shape, shape_from_options,
 };
 use portolan::estimate::{Capability, Context, Domain, Entry, Method, OptionSpec, Options};
-use portolan::grid::Grid;
-use portolan::likelihood::{Likelihood, Probit, SquaredError};
-use portolan::link::Link;
 use portolan::model::{Archive, Drawing, DrawnGrid, Model, Report, damaged};
-use portolan::progress::Progress;
-use portolan::readings::{Readings, Values};
 use portolan::simulate::stream;
 use portolan::{EstimateError, InputError};
+use portolan::{Readings, Values};
 use portolan_decoder::adam::Adam;
 use portolan_decoder::penalty::add_penalty;
 use portolan_decoder::simd::ln;

@@ -18,6 +18,8 @@ mod cpu;
 mod problem;
 
 pub use crate::descent::{Descent, Diverged, Ending, Schedule};
+pub use crate::likelihood::{Likelihood, Probit, SquaredError};
+pub use crate::misfit::{Misfit, padded_rows};
 pub use cpu::CpuEngine;
 pub use problem::{
     Descended, FitOptions, FitProblem, ImitationOptions, ImitationProblem, Penalties, Targets,

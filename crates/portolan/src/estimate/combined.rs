@@ -9,6 +9,7 @@ use super::{Change, Saved};
 use crate::error::EstimateError;
 use crate::link::DB_PER_LN;
 use crate::model::{Archive, LeftOut, Prediction, Predictor, damaged};
+use crate::points::Points;
 use crate::progress::Progress;
 use crate::readings::Readings;
 use crate::site::Site;
@@ -70,6 +71,51 @@ impl Combined {
         });
         Some((mean.mapv(f64::exp), square.map(|s| s.mapv(f64::sqrt))))
     }
+
+    /// The mixture of what every member says of readings that it is not given.
+    fn left_out(
+        &self,
+        ask: impl Fn(&dyn Predictor) -> Result<Option<LeftOut>, EstimateError>,
+    ) -> Result<Option<LeftOut>, EstimateError> {
+        let each: Option<Vec<LeftOut>> = self
+            .members
+            .iter()
+            .map(|(_, member)| ask(member.as_ref()))
+            .collect::<Result<_, _>>()?;
+        let Some(each) = each else { return Ok(None) };
+        let found =
+            self.mixture(&|i| Some(each[i].power.clone()), &|i| each[i].reading_spread_db.clone());
+        Ok(found.map(|(power, reading_spread_db)| LeftOut { power, reading_spread_db }))
+    }
+
+    /// The mixture of what every member predicts.
+    fn mixed(
+        &self,
+        progress: &Progress<'_>,
+        ask: impl Fn(&dyn Predictor, &Progress<'_>) -> Result<Prediction, EstimateError>,
+    ) -> Result<Prediction, EstimateError> {
+        let share = |i: usize| i as f64 / self.members.len() as f64;
+        let each = self
+            .members
+            .iter()
+            .enumerate()
+            .map(|(i, (_, member))| ask(member.as_ref(), &progress.part(share(i)..share(i + 1))))
+            .collect::<Result<Vec<Prediction>, _>>()?;
+        let (power, spread_db) = self
+            .mixture(&|i| Some(each[i].power.clone()), &|i| each[i].spread_db.clone())
+            .ok_or_else(|| EstimateError::Numerical("a combination of nothing".into()))?;
+        let mut found = Prediction::of_power(power);
+        found.spread_db = spread_db;
+        let reading = self.mixture(&|i| Some(each[i].reading().0.clone()), &|i| {
+            each[i].reading_spread_db.clone()
+        });
+        if let Some((heard, spread)) = reading {
+            found.reading_spread_db = spread;
+            found.chance_heard = self.mean(|i| each[i].chance_heard.clone());
+            found.heard = found.chance_heard.is_some().then_some(heard);
+        }
+        Ok(found)
+    }
 }
 
 fn logs(power: &Array2<f64>) -> Array2<f64> {
@@ -87,29 +133,16 @@ impl Predictor for Combined {
         bands: &[usize],
         progress: &Progress<'_>,
     ) -> Result<Prediction, EstimateError> {
-        let share = |i: usize| i as f64 / self.members.len() as f64;
-        let each = self
-            .members
-            .iter()
-            .enumerate()
-            .map(|(i, (_, member))| {
-                member.predict(at, bands, &progress.part(share(i)..share(i + 1)))
-            })
-            .collect::<Result<Vec<Prediction>, _>>()?;
-        let (power, spread_db) = self
-            .mixture(&|i| Some(each[i].power.clone()), &|i| each[i].spread_db.clone())
-            .ok_or_else(|| EstimateError::Numerical("a combination of nothing".into()))?;
-        let mut found = Prediction::of_power(power);
-        found.spread_db = spread_db;
-        let reading = self.mixture(&|i| Some(each[i].reading().0.clone()), &|i| {
-            each[i].reading_spread_db.clone()
-        });
-        if let Some((heard, spread)) = reading {
-            found.reading_spread_db = spread;
-            found.chance_heard = self.mean(|i| each[i].chance_heard.clone());
-            found.heard = found.chance_heard.is_some().then_some(heard);
-        }
-        Ok(found)
+        self.mixed(progress, |member, part| member.predict(at, bands, part))
+    }
+
+    fn predict_points(
+        &self,
+        at: &Points,
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Prediction, EstimateError> {
+        self.mixed(progress, |member, part| member.predict_points(at, bands, part))
     }
 
     fn at_time(&self, time_s: f64) -> Option<Box<dyn Predictor>> {
@@ -154,15 +187,11 @@ impl Predictor for Combined {
     }
 
     fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
-        let each: Option<Vec<LeftOut>> = self
-            .members
-            .iter()
-            .map(|(_, member)| member.leave_one_out(sensors))
-            .collect::<Result<_, _>>()?;
-        let Some(each) = each else { return Ok(None) };
-        let found =
-            self.mixture(&|i| Some(each[i].power.clone()), &|i| each[i].reading_spread_db.clone());
-        Ok(found.map(|(power, reading_spread_db)| LeftOut { power, reading_spread_db }))
+        self.left_out(|member| member.leave_one_out(sensors))
+    }
+
+    fn predict_without(&self, left_out: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
+        self.left_out(|member| member.predict_without(left_out))
     }
 
     fn update(&self, readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {

@@ -17,6 +17,7 @@ use crate::error::EstimateError;
 use crate::gaussian_process::{Sample, clustered, misfit};
 use crate::grid::Grid;
 use crate::model::{Archive, FactoredDrawing, LeftOut, Model, Prediction, Predictor, damaged};
+use crate::points::Points;
 use crate::progress::Progress;
 use crate::readings::Readings;
 use crate::site::Site;
@@ -147,6 +148,16 @@ impl Predictor for Lifted {
         progress: &Progress<'_>,
     ) -> Result<Prediction, EstimateError> {
         self.inner.predict(&self.lift(at), bands, progress)
+    }
+
+    fn predict_points(
+        &self,
+        at: &Points,
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Prediction, EstimateError> {
+        let there = at.moved(|site| lifted(site, self.factor));
+        self.inner.predict_points(&there, bands, progress)
     }
 
     fn power(

@@ -145,7 +145,7 @@ mod tests {
     use crate::site::Site;
 
     fn readings(power: Array2<f64>) -> Readings {
-        let sites = (0..power.nrows()).map(|i| Site::new(i as f64, i as f64)).collect();
+        let sites: Vec<Site> = (0..power.nrows()).map(|i| Site::new(i as f64, i as f64)).collect();
         Readings::new(sites, Values::Power(power), Scale::paper()).unwrap()
     }
 

@@ -51,6 +51,7 @@ mod validate;
 mod visits;
 mod weighted_mean;
 
+pub use crate::gaussian_process::{Covariance, WeightedCovariance};
 pub use auto::Auto;
 pub use bands::Domain;
 pub use btd::Btd;

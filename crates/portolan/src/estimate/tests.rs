@@ -42,7 +42,7 @@ fn run(method: &str, readings: &Readings) -> Array3<f64> {
 
 /// Absolute readings in cells of a grid.
 fn on(grid: Grid, cells: &[Cell], power: Array2<f64>) -> Readings {
-    let sites = cells.iter().map(|&cell| grid.site(cell)).collect();
+    let sites: Vec<Site> = cells.iter().map(|&cell| grid.site(cell)).collect();
     let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
     readings.with_grid(Some(grid)).unwrap()
 }

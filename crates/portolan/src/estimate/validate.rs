@@ -5,6 +5,7 @@ use crate::error::EstimateError;
 use crate::gaussian_process::Neighbours;
 use crate::link::{DB_PER_LN, Link, quiet_offset};
 use crate::model::{Model, Prediction};
+use crate::points::Points;
 use crate::progress::Progress;
 use crate::readings::Readings;
 use crate::site::{Site, by_place};
@@ -127,10 +128,8 @@ pub struct Fold {
     sensors: Vec<usize>,
     /// The bands that the others read; what is left has no other.
     bands: Vec<usize>,
-    /// Where the held-out sensors stand.
-    pub sites: Vec<Site>,
-    /// When they were read, where known.
-    time_s: Option<Vec<f64>>,
+    /// Where and when the held-out readings were taken.
+    pub points: Points,
     /// How far the nearest of the others is from each.
     distances_m: Vec<f64>,
     /// The other sensors' readings.
@@ -158,7 +157,7 @@ impl Fold {
         if rest.places() < 2 {
             return None;
         }
-        let sites: Vec<Site> = sensors.iter().map(|&s| readings.sites()[s]).collect();
+        let points = readings.points().select(sensors);
         let index = Neighbours::new(rest.sites());
         let mut near = Vec::new();
         let nearest = |site: &Site| {
@@ -166,9 +165,8 @@ impl Fold {
             near.first().map_or(f64::INFINITY, |found| rest.sites()[found.1].distance_m(*site))
         };
         Some(Self {
-            distances_m: sites.iter().map(nearest).collect(),
-            time_s: readings.time_s().map(|all| sensors.iter().map(|&s| all[s]).collect()),
-            sites,
+            distances_m: points.sites().iter().map(nearest).collect(),
+            points,
             rest,
             transmitters: transmitters.collect(),
             sensors: sensors.to_vec(),
@@ -185,10 +183,7 @@ impl Fold {
         progress: &Progress<'_>,
     ) -> Result<Prediction, EstimateError> {
         let bands: Vec<usize> = (0..model.bands()).collect();
-        match &self.time_s {
-            Some(time_s) => model.predict_at_times(&self.sites, time_s, &bands, progress),
-            None => model.predict(&self.sites, progress),
-        }
+        model.predict_points(&self.points, &bands, progress)
     }
 }
 
@@ -265,7 +260,7 @@ mod tests {
     #[test]
     fn distances_are_to_the_readings_that_are_left() {
         let at = [0.0, 1.0, 4.0, 4.0, 9.0];
-        let sites = at.iter().map(|x| Site::new(*x, 0.0)).collect();
+        let sites: Vec<Site> = at.iter().map(|x| Site::new(*x, 0.0)).collect();
         let power = Array2::from_shape_fn((5, 1), |(i, _)| 1e-6 * (i + 1) as f64);
         let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
         let fold = Fold::new(&readings, &[1, 2, 4], &[]).unwrap();
@@ -275,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_band_that_only_the_held_out_read_is_held_out_too() {
-        let sites = (0..4).map(|i| Site::new(f64::from(i), 0.0)).collect();
+        let sites: Vec<Site> = (0..4).map(|i| Site::new(f64::from(i), 0.0)).collect();
         let gap = f64::NAN;
         let power = array![[1.0, gap, 2.0], [3.0, 4.0, gap], [5.0, gap, 6.0], [7.0, gap, 8.0]];
         let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();

@@ -17,6 +17,8 @@ pub enum Stored {
     Whole(ArrayD<i64>),
     /// Texts.
     Text(Vec<String>),
+    /// One text without an axis.
+    Word(String),
 }
 
 /// Named arrays, in the order of their names.
@@ -34,6 +36,11 @@ impl Archive {
     /// All arrays by name.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &Stored)> {
         self.entries.iter().map(|(name, stored)| (name.as_str(), stored))
+    }
+
+    /// All arrays, moved out.
+    pub fn into_entries(self) -> impl Iterator<Item = (String, Stored)> {
+        self.entries.into_iter()
     }
 
     pub(crate) fn put(&mut self, name: impl Into<String>, stored: Stored) {
@@ -58,6 +65,16 @@ impl Archive {
     /// Adds texts.
     pub fn put_text(&mut self, name: &str, texts: impl IntoIterator<Item = String>) {
         self.put(name, Stored::Text(texts.into_iter().collect()));
+    }
+
+    /// Adds one text.
+    pub fn put_word(&mut self, name: &str, word: impl Into<String>) {
+        self.put(name, Stored::Word(word.into()));
+    }
+
+    /// Adds a number without an axis.
+    pub fn put_scalar(&mut self, name: &str, value: f64) {
+        self.put(name, Stored::Real(ndarray::arr0(value).into_dyn()));
     }
 
     /// The name that a value has in a list of choices.
@@ -110,11 +127,13 @@ impl Archive {
     pub fn text(&self, name: &str) -> Result<&[String], InputError> {
         match self.find(name)? {
             Stored::Text(texts) => Ok(texts),
+            Stored::Word(word) => Ok(std::slice::from_ref(word)),
             _ => Err(damaged(name, "is not text")),
         }
     }
 
-    pub(crate) fn word(&self, name: &str) -> Result<&str, InputError> {
+    /// One text.
+    pub fn word(&self, name: &str) -> Result<&str, InputError> {
         match self.text(name)? {
             [word] => Ok(word),
             _ => Err(damaged(name, "is not one text")),

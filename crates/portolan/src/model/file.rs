@@ -5,9 +5,9 @@ use crate::devices::Devices;
 use crate::error::{EstimateError, InputError};
 use crate::estimate::{ColumnFinding, Saved};
 use crate::findings::Exponent;
+use crate::frame::Frame;
 use crate::grid::Grid;
-use crate::labels::BandLabels;
-use crate::scale::Scale;
+use crate::points::Points;
 use crate::site::{Point, Region, Site};
 
 /// The version that this library writes; newer ones are refused.
@@ -63,36 +63,13 @@ impl Model {
         archive.put_whole(MARK, [VERSION]);
         archive.put_text("kind", [self.predictor.kind().to_string()]);
         archive.put_whole("bands", [self.bands]);
-        let (unit, offset) = match self.scale {
-            Scale::Absolute => ("dbm", 0.0),
-            Scale::Uncalibrated => ("db", 0.0),
-            Scale::Relative { offset } => ("relative", offset),
-        };
-        archive.put_text("unit", [unit.to_string()]);
-        if let Scale::Relative { .. } = self.scale {
-            archive.put_number("offset", offset);
-        }
-        if let Some(crs) = self.crs {
-            archive.put_text("crs", [crs.to_string()]);
-        }
-        if let Some(freq_hz) = self.labels.freq_hz() {
-            archive.put_vector("freq_hz", freq_hz);
-        }
-        if let Some(names) = self.labels.names() {
-            archive.put_text("labels", names.iter().cloned());
-        }
+        self.frame.save(&mut archive);
         if let Some(grid) = self.grid {
             archive.put_whole("grid", [grid.rows(), grid.cols()]);
-            archive.put_number("cell_m", grid.cell_m());
-            let Site { x_m, y_m, z_m } = grid.origin();
-            let origin = [x_m, y_m, z_m];
-            archive.put_vector("origin_m", if z_m == 0.0 { &origin[..2] } else { &origin });
+            grid.save(&mut archive);
         }
         archive.put_sites("region", &[self.region.low, self.region.high]);
-        archive.put_sites("sites", &self.sites);
-        if let Some(time_s) = &self.time_s {
-            archive.put_vector("time_s", time_s);
-        }
+        self.points.save(&mut archive);
         archive.put_number("loudest", self.loudest);
         self.report.save(&mut archive);
         save_emitters(&self.emitters, &mut archive);
@@ -131,16 +108,6 @@ impl Model {
             .into());
         }
         let bands = archive.count("bands")?;
-        let scale = match archive.word("unit")? {
-            "dbm" => Scale::Absolute,
-            "db" => Scale::Uncalibrated,
-            "relative" => Scale::relative(archive.number("offset")?)?,
-            _ => return Err(damaged("unit", "is none of dbm, db and relative").into()),
-        };
-        let crs = archive.has("crs").then(|| archive.word("crs")?.parse()).transpose()?;
-        let freq_hz = archive.has("freq_hz").then(|| archive.vector("freq_hz")).transpose()?;
-        let names = archive.has("labels").then(|| archive.text("labels")).transpose()?;
-        let labels = BandLabels::new(freq_hz, names.map(<[String]>::to_vec), bands)?;
         let grid = archive.has("grid").then(|| load_grid(archive)).transpose()?;
         let &[low, high] = &archive.sites("region")?[..] else {
             return Err(damaged("region", "is not two places").into());
@@ -155,14 +122,11 @@ impl Model {
             return Err(damaged("stated_noise_db", "is not a deviation for every band").into());
         }
         Ok(Self {
-            scale,
-            crs,
-            labels,
+            frame: Frame::load(archive, bands)?,
             bands,
             grid,
             region: Region { low, high },
-            sites: archive.sites("sites")?,
-            time_s: archive.has("time_s").then(|| archive.vector("time_s")).transpose()?,
+            points: Points::load(archive)?,
             loudest: archive.number("loudest")?,
             report: Report::load(archive)?,
             emitters: load_emitters(archive, bands)?,
@@ -186,6 +150,16 @@ fn load_grid(archive: &Archive) -> Result<Grid, InputError> {
     };
     let origin = Site::of(origin.iter().copied());
     Grid::new(rows, cols, archive.number("cell_m")?)?.with_origin(origin)
+}
+
+impl Grid {
+    /// Adds the arrays `cell_m` and `origin_m`, which say where it lies.
+    pub fn save(&self, archive: &mut Archive) {
+        archive.put_scalar("cell_m", self.cell_m());
+        let Site { x_m, y_m, z_m } = self.origin();
+        let origin = [x_m, y_m, z_m];
+        archive.put_vector("origin_m", if z_m == 0.0 { &origin[..2] } else { &origin });
+    }
 }
 
 impl Report {

@@ -24,13 +24,15 @@ use crate::crs::Crs;
 use crate::devices::Devices;
 use crate::error::{EstimateError, InputError};
 use crate::estimate::{Capability, Change, methods_with};
+use crate::frame::Frame;
 use crate::grid::Grid;
 use crate::labels::BandLabels;
 use crate::map::{Factors, RadioMap};
+use crate::points::Points;
 use crate::progress::Progress;
 use crate::readings::Readings;
 use crate::scale::Scale;
-use crate::site::{Region, Site, usual_height_m};
+use crate::site::{Region, Site};
 
 /// The result of a method's fit: it predicts anywhere, and can be written. [`Model::new`] makes a
 /// model of it. Only the first three are needed; what is not to be had stays as it is.
@@ -116,6 +118,16 @@ pub trait Predictor: Send + Sync {
     /// Whether places at several heights are told apart.
     fn sees_heights(&self) -> bool {
         true
+    }
+
+    /// The same at points with moments of their own; those without one are asked at the latest.
+    fn predict_points(
+        &self,
+        at: &Points,
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Prediction, EstimateError> {
+        self.predict(at.sites(), bands, progress)
     }
 
     /// What it predicts at a moment; None where it does not tell moments apart.
@@ -215,15 +227,12 @@ pub struct FactoredDrawing {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Model {
-    scale: Scale,
-    crs: Option<Crs>,
-    labels: BandLabels,
+    frame: Frame,
     bands: usize,
     grid: Option<Grid>,
     region: Region,
-    sites: Vec<Site>,
-    /// When each of the readings was taken, where known.
-    time_s: Option<Vec<f64>>,
+    /// What the readings were taken at.
+    points: Points,
     loudest: f64,
     report: Report,
     emitters: Vec<ModelEmitter>,
@@ -252,14 +261,11 @@ impl Model {
             ));
         }
         Self {
-            scale: readings.scale(),
-            crs: readings.crs(),
-            labels: readings.labels().clone(),
+            frame: readings.frame().clone(),
             bands: readings.bands(),
             grid: readings.grid(),
             region: readings.region(),
-            sites: readings.sites().to_vec(),
-            time_s: readings.time_s().map(<[f64]>::to_vec),
+            points: readings.points().clone(),
             loudest: readings.loudest(),
             report,
             emitters: Vec::new(),
@@ -317,7 +323,27 @@ impl Model {
         progress: &Progress<'_>,
     ) -> Result<Prediction, EstimateError> {
         self.check(at, bands)?;
-        let mut prediction = self.predictor.predict(at, bands, progress)?;
+        self.finished(self.predictor.predict(at, bands, progress)?, bands)
+    }
+
+    /// Power and spread at points with moments of their own, in some bands. Points without a moment
+    /// are asked at that of the latest reading.
+    pub fn predict_points(
+        &self,
+        points: &Points,
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Prediction, EstimateError> {
+        self.check(points.sites(), bands)?;
+        self.finished(self.predictor.predict_points(points, bands, progress)?, bands)
+    }
+
+    /// A prediction checked, with the noise that was stated.
+    fn finished(
+        &self,
+        mut prediction: Prediction,
+        bands: &[usize],
+    ) -> Result<Prediction, EstimateError> {
         check_finite(&prediction.power)?;
         if let (Some(stated), Some(spread)) = (&self.stated_db, &mut prediction.reading_spread_db) {
             for (mut column, &band) in spread.columns_mut().into_iter().zip(bands) {
@@ -417,7 +443,7 @@ impl Model {
         self.check(&[], bands)?;
         let (map, spread) = match self.predictor.factors(grid, bands, progress)? {
             Some(drawing) => {
-                (RadioMap::factored(grid, drawing.factors, self.scale)?, drawing.spread_db)
+                (RadioMap::factored(grid, drawing.factors, self.frame.scale)?, drawing.spread_db)
             }
             None => {
                 let found = self.predict_bands(&grid.sites(), bands, progress)?;
@@ -425,13 +451,13 @@ impl Model {
                 let cube = |values: Array2<f64>| {
                     values.into_shape_with_order(shape).expect("every cell was asked for")
                 };
-                let map = RadioMap::dense(grid, cube(found.power), self.scale)?;
+                let map = RadioMap::dense(grid, cube(found.power), self.frame.scale)?;
                 (map, found.spread_db.map(cube))
             }
         };
         let noise = self.noise_db().filter(|_| spread.is_some());
         let noise = noise.map(|all| bands.iter().map(|&band| all[band]).collect());
-        let labels = self.labels.select(bands, self.bands)?;
+        let labels = self.frame.select(bands, self.bands)?.labels;
         let map = map.with_labels(labels)?.with_spread_db(spread)?;
         let place = |band: usize| bands.iter().position(|chosen| *chosen == band);
         let own: Option<Vec<usize>> = self.emitters.iter().map(ModelEmitter::band).collect();
@@ -445,7 +471,7 @@ impl Model {
             own.and_then(|own| kept.iter().map(|&r| place(own[r])).collect());
         let emitters = || kept.iter().map(|&r| &self.emitters[r]);
         Ok(map
-            .with_crs(self.crs)
+            .with_crs(self.frame.crs)
             .with_noise_db(noise)?
             .with_emitters(emitters().map(|e| e.at).collect())
             .with_emitter_se_m(emitters().filter_map(|e| e.at_se_m).collect())?
@@ -474,7 +500,7 @@ impl Model {
     /// The height at which half of the readings or more were taken: that of maps, unless their grid
     /// has another.
     pub fn height_m(&self) -> f64 {
-        usual_height_m(&self.sites)
+        self.points.height_m()
     }
 
     /// Whether it tells places at several heights apart.
@@ -484,12 +510,17 @@ impl Model {
 
     /// Whether its readings were taken at several heights.
     pub fn has_heights(&self) -> bool {
-        self.sites.iter().any(|site| site.z_m != self.sites[0].z_m)
+        self.points.has_heights()
+    }
+
+    /// What its numbers mean.
+    pub fn frame(&self) -> &Frame {
+        &self.frame
     }
 
     /// What powers are measured in.
     pub fn scale(&self) -> Scale {
-        self.scale
+        self.frame.scale
     }
 
     /// Number of bands.
@@ -499,12 +530,12 @@ impl Model {
 
     /// Where on Earth the sites lie, where known.
     pub fn crs(&self) -> Option<Crs> {
-        self.crs
+        self.frame.crs
     }
 
     /// Frequencies and names of the bands.
     pub fn labels(&self) -> &BandLabels {
-        &self.labels
+        &self.frame.labels
     }
 
     /// The grid that the model was told, where it was told one.
@@ -517,9 +548,14 @@ impl Model {
         self.region
     }
 
+    /// Where and when its readings were taken.
+    pub fn points(&self) -> &Points {
+        &self.points
+    }
+
     /// Where the sensors stood.
     pub fn sites(&self) -> &[Site] {
-        &self.sites
+        self.points.sites()
     }
 
     /// The greatest power that was read.
@@ -597,7 +633,7 @@ impl Model {
 
     /// The same with the spread of readings, where the method knows it.
     pub(crate) fn left_out(&self) -> Result<Option<LeftOut>, EstimateError> {
-        self.predictor.leave_one_out(&self.sites)
+        self.predictor.leave_one_out(self.sites())
     }
 
     /// Adds readings of the same bands. The law is not refitted: the model then predicts what all
@@ -628,7 +664,7 @@ impl Model {
     /// The model that [`Model::update`] makes of this one.
     pub fn updated(&self, readings: &Readings) -> Result<Self, EstimateError> {
         self.check_update(readings)?;
-        let readings = &readings.in_bands_of(&self.labels, self.bands)?;
+        let readings = &readings.in_bands_of(&self.frame.labels, self.bands)?;
         let predictor = self.predictor.update(readings)?.ok_or_else(|| {
             let kind = self.predictor.kind();
             let able = "kriging, field with independent bands, nearest, idw, linear and \
@@ -637,16 +673,6 @@ impl Model {
                 "a model of {kind} cannot be updated: fit all readings again ({able})"
             ))
         })?;
-        let mut sites = self.sites.clone();
-        sites.extend(readings.sites());
-        let times = |own: Option<&[f64]>, rows: usize| {
-            own.map_or_else(|| vec![f64::NAN; rows], <[f64]>::to_vec)
-        };
-        let time_s = (self.time_s.is_some() || readings.time_s().is_some()).then(|| {
-            let mut all = times(self.time_s.as_deref(), self.sites.len());
-            all.extend(times(readings.time_s(), readings.sensors()));
-            all
-        });
         let Region { low, high } = self.region;
         let all: Vec<Site> = readings.sites().iter().copied().chain([low, high]).collect();
         let mut report = self.report.clone();
@@ -658,14 +684,11 @@ impl Model {
             ));
         }
         Ok(Self {
-            scale: self.scale,
-            crs: self.crs,
-            labels: self.labels.clone(),
+            frame: self.frame.clone(),
             bands: self.bands,
             grid: self.grid,
             region: Region::around(&all).expect("there are places"),
-            sites,
-            time_s,
+            points: self.points.followed_by(readings.points()),
             loudest: self.loudest.max(readings.loudest()),
             report,
             emitters: self.emitters.clone(),
@@ -677,16 +700,12 @@ impl Model {
 
     /// The first and the last moment of its readings, in seconds; None where they have no times.
     pub fn time_span(&self) -> Option<(f64, f64)> {
-        let known = self.time_s.iter().flatten().filter(|t| !t.is_nan());
-        known.fold(None, |span, &t| {
-            let (from, to) = span.unwrap_or((t, t));
-            Some((f64::min(from, t), f64::max(to, t)))
-        })
+        self.points.time_span()
     }
 
     /// When each of its readings was taken, where known; NaN for those that have no time.
     pub fn time_s(&self) -> Option<&[f64]> {
-        self.time_s.as_deref()
+        self.points.time_s()
     }
 
     /// Whether it predicts other maps at other moments.
@@ -733,9 +752,8 @@ impl Model {
         }
         let moment = self.predictor.at_time(time_s).map(Arc::from);
         Ok(Self {
-            labels: self.labels.clone(),
-            sites: self.sites.clone(),
-            time_s: self.time_s.clone(),
+            frame: self.frame.clone(),
+            points: self.points.clone(),
             report: self.report.clone(),
             emitters: self.emitters.clone(),
             devices: self.devices.clone(),
@@ -743,42 +761,6 @@ impl Model {
             predictor: moment.unwrap_or_else(|| self.predictor.clone()),
             ..*self
         })
-    }
-
-    /// Power and spread at places with moments of their own, in some bands; NaN is the moment of the
-    /// latest reading.
-    pub fn predict_at_times(
-        &self,
-        at: &[Site],
-        time_s: &[f64],
-        bands: &[usize],
-        progress: &Progress<'_>,
-    ) -> Result<Prediction, EstimateError> {
-        if at.len() != time_s.len() {
-            let (found, expected) = (vec![time_s.len()], vec![at.len()]);
-            return Err(InputError::Shape { what: "times of places", found, expected }.into());
-        }
-        let mut moments: Vec<f64> = time_s.iter().copied().filter(|t| !t.is_nan()).collect();
-        moments.sort_by(f64::total_cmp);
-        moments.dedup();
-        if moments.is_empty() || !self.sees_times() {
-            return self.predict_bands(at, bands, progress);
-        }
-        let mut whole: Option<Prediction> = None;
-        for (i, moment) in moments.iter().map(Some).chain([None]).enumerate() {
-            let of = |t: &f64| moment.map_or(t.is_nan(), |moment| t == moment);
-            let rows: Vec<usize> = (0..at.len()).filter(|i| of(&time_s[*i])).collect();
-            if rows.is_empty() {
-                continue;
-            }
-            let own = moment.map(|moment| self.at_time(*moment)).transpose()?;
-            let sites: Vec<Site> = rows.iter().map(|row| at[*row]).collect();
-            let share = |i: usize| i as f64 / (moments.len() + 1) as f64;
-            let part = progress.part(share(i)..share(i + 1));
-            let found = own.as_ref().unwrap_or(self).predict_bands(&sites, bands, &part)?;
-            whole.get_or_insert_with(|| found.gaps(at.len())).put(&rows, &found);
-        }
-        whole.map_or_else(|| self.predict_bands(at, bands, progress), Ok)
     }
 
     /// What new readings say has changed since the model's own: level, shape, gone or new, for every
@@ -795,8 +777,9 @@ impl Model {
             return Err(InputError::Request(message).into());
         }
         self.check_update(readings)?;
-        let labelled = self.labels.names().is_some() || self.labels.freq_hz().is_some();
-        let known = |band: &usize| !labelled || self.labels.same(readings.labels(), *band).is_ok();
+        let labelled = self.frame.labels.names().is_some() || self.frame.labels.freq_hz().is_some();
+        let known =
+            |band: &usize| !labelled || self.frame.labels.same(readings.labels(), *band).is_ok();
         let (old, new): (Vec<usize>, Vec<usize>) = (0..readings.bands()).partition(known);
         let power = readings.power();
         let heard = |band: usize| power.column(band).iter().filter(|p| !p.is_nan()).count();
@@ -804,7 +787,7 @@ impl Model {
         if old.is_empty() {
             return Ok(fresh.collect());
         }
-        let some = readings.with_bands(&old)?.in_bands_of(&self.labels, self.bands)?;
+        let some = readings.with_bands(&old)?.in_bands_of(&self.frame.labels, self.bands)?;
         let found = self.predictor.changes(&some, rate, progress)?;
         let found = found.map(|found| found.into_iter().chain(fresh).collect());
         Ok(found.ok_or_else(|| {
@@ -818,10 +801,10 @@ impl Model {
 
     fn check_update(&self, readings: &Readings) -> Result<(), InputError> {
         let wrong = |message: String| Err(InputError::Request(message));
-        if readings.scale() != self.scale {
+        if readings.scale() != self.frame.scale {
             return wrong("the update has another unit than the model".into());
         }
-        if readings.crs().is_some() && readings.crs() != self.crs {
+        if readings.crs().is_some() && readings.crs() != self.frame.crs {
             return wrong("the update has another CRS than the model".into());
         }
         if self.devices.is_some() || readings.devices().is_some() {
@@ -829,7 +812,7 @@ impl Model {
                 "levels of devices are found from all readings: fit them again together".into(),
             );
         }
-        let height = self.sites[0].z_m;
+        let height = self.sites()[0].z_m;
         if !self.has_heights() && readings.sites().iter().any(|site| site.z_m != height) {
             return wrong(format!(
                 "the model's readings were taken at a height of {height} m, those of the update at \
@@ -837,7 +820,7 @@ impl Model {
             ));
         }
         let ground = |site: &Site| site.z_m == 0.0;
-        if !self.sites.iter().any(ground) && readings.sites().iter().all(ground) {
+        if !self.sites().iter().any(ground) && readings.sites().iter().all(ground) {
             return wrong(
                 "the model's readings have heights, those of the update have none".into(),
             );
@@ -863,8 +846,8 @@ impl Model {
             emitter.places.iter_mut().for_each(|(_, at)| *at = at.at_height(height));
         }
         let (grid, region) = (readings.grid(), readings.region());
-        let (sites, predictor) = (readings.sites().to_vec(), lift(self.predictor));
-        Self { grid, region, sites, emitters, predictor, ..self }
+        let (points, predictor) = (readings.points().clone(), lift(self.predictor));
+        Self { grid, region, points, emitters, predictor, ..self }
     }
 
     /// The same model with another predictor made of its own.
@@ -881,8 +864,8 @@ impl Model {
         readings: &Readings,
         wrap: impl FnOnce(Arc<dyn Predictor>) -> Arc<dyn Predictor>,
     ) -> Self {
-        let time_s = readings.time_s().map(<[f64]>::to_vec);
-        Self { time_s, loudest: readings.loudest(), predictor: wrap(self.predictor), ..self }
+        let points = readings.points().clone();
+        Self { points, loudest: readings.loudest(), predictor: wrap(self.predictor), ..self }
     }
 
     pub(crate) fn predictor(&self) -> &dyn Predictor {
@@ -932,7 +915,7 @@ impl std::fmt::Debug for Model {
         f.debug_struct("Model")
             .field("kind", &self.predictor.kind())
             .field("bands", &self.bands)
-            .field("sensors", &self.sites.len())
+            .field("sensors", &self.points.len())
             .finish_non_exhaustive()
     }
 }

@@ -58,35 +58,6 @@ impl Prediction {
         }
     }
 
-    /// As many rows of the same kind, not known yet.
-    pub(crate) fn gaps(&self, rows: usize) -> Self {
-        let gaps = |own: &Array2<f64>| Array2::from_elem((rows, own.ncols()), f64::NAN);
-        Self {
-            power: gaps(&self.power),
-            spread_db: self.spread_db.as_ref().map(gaps),
-            reading_spread_db: self.reading_spread_db.as_ref().map(gaps),
-            chance_heard: self.chance_heard.as_ref().map(gaps),
-            heard: self.heard.as_ref().map(gaps),
-        }
-    }
-
-    /// Puts another's rows in these places.
-    pub(crate) fn put(&mut self, rows: &[usize], other: &Self) {
-        let pairs = [
-            (Some(&mut self.power), Some(&other.power)),
-            (self.spread_db.as_mut(), other.spread_db.as_ref()),
-            (self.reading_spread_db.as_mut(), other.reading_spread_db.as_ref()),
-            (self.chance_heard.as_mut(), other.chance_heard.as_ref()),
-            (self.heard.as_mut(), other.heard.as_ref()),
-        ];
-        for (own, other) in pairs {
-            let (Some(own), Some(other)) = (own, other) else { continue };
-            for (&row, values) in rows.iter().zip(other.rows()) {
-                own.row_mut(row).assign(&values);
-            }
-        }
-    }
-
     /// With what receivers hear of it.
     pub(crate) fn with_hearing(mut self, hearing: Option<&Hearing>) -> Self {
         if let (Some(hearing), Some(spread)) = (hearing, &self.reading_spread_db) {

@@ -29,8 +29,7 @@ impl Readings {
     /// # Ok::<(), portolan::InputError>(())
     /// ```
     pub fn with_labels(mut self, labels: BandLabels) -> Result<Self, InputError> {
-        let (freq_hz, names) = (labels.freq_hz().map(<[f64]>::to_vec), labels.names());
-        self.labels = BandLabels::new(freq_hz, names.map(<[String]>::to_vec), self.bands())?;
+        self.frame = self.frame.labelled(&labels, self.bands())?;
         Ok(self)
     }
 
@@ -40,8 +39,9 @@ impl Readings {
     }
 
     /// Says where on Earth the sites lie.
-    pub fn with_crs(self, crs: Option<Crs>) -> Self {
-        Self { crs, ..self }
+    pub fn with_crs(mut self, crs: Option<Crs>) -> Self {
+        self.frame.crs = crs;
+        self
     }
 
     /// Attaches the grid of the survey area; sensors need not stand on its cells' centres.
@@ -171,17 +171,7 @@ impl Readings {
     /// # Ok::<(), portolan::InputError>(())
     /// ```
     pub fn with_time_s(mut self, time_s: Option<Vec<f64>>) -> Result<Self, InputError> {
-        if let Some(time) = &time_s {
-            if time.len() != self.sensors() {
-                let (found, expected) = (vec![time.len()], vec![self.sensors()]);
-                return Err(InputError::Shape { what: "time_s", found, expected });
-            }
-            if let Some(sensor) = time.iter().position(|t| t.is_infinite()) {
-                let (value, expected) = (time[sensor], "finite, or NaN where unknown");
-                return Err(InputError::Entry { what: "time", sensor, band: 0, value, expected });
-            }
-        }
-        self.time_s = time_s;
+        self.points = self.points.with_time_s(time_s)?;
         Ok(self)
     }
 
@@ -209,10 +199,10 @@ impl Readings {
     }
 
     pub(super) fn check_on(&self, grid: Grid) -> Result<(), InputError> {
-        match self.sites.iter().position(|&site| grid.cell_at(site).is_none()) {
+        match self.sites().iter().position(|&site| grid.cell_at(site).is_none()) {
             None => Ok(()),
             Some(sensor) => {
-                let Site { x_m, y_m, .. } = self.sites[sensor];
+                let Site { x_m, y_m, .. } = self.sites()[sensor];
                 let (rows, cols) = (grid.rows(), grid.cols());
                 Err(InputError::OffGrid { sensor, x_m, y_m, rows, cols })
             }

@@ -1,12 +1,11 @@
 //! Several rows at one place made one, and readings moved to the cells of a grid.
 
-use std::collections::HashSet;
-
 use ndarray::Array2;
 
 use super::{NotHeard, Readings, Values};
 use crate::error::InputError;
 use crate::grid::Grid;
+use crate::points::Points;
 use crate::quantiser::MISSING_LEVEL;
 use crate::scale::Scale;
 use crate::site::{Site, by_place, grouped};
@@ -24,7 +23,7 @@ impl Readings {
     /// # Ok::<(), portolan::InputError>(())
     /// ```
     pub fn places(&self) -> usize {
-        self.sites.iter().map(|site| site.bits()).collect::<HashSet<_>>().len()
+        self.points.places()
     }
 
     /// The readings with one row for every place, and how many rows were averaged away; None where
@@ -56,7 +55,7 @@ impl Readings {
         if places == self.sensors() {
             return Ok(None);
         }
-        let joined = self.joined(&by_place(&self.sites), |first| self.sites[first], true)?;
+        let joined = self.joined(&by_place(self.sites()), |first| self.sites()[first], true)?;
         Ok(Some((joined, self.sensors() - places)))
     }
 
@@ -112,7 +111,7 @@ impl Readings {
             })
         };
         let values = match &self.values {
-            Values::Power(power) => Values::Power(mean(&|s, k| power[[s, k]], self.scale)),
+            Values::Power(power) => Values::Power(mean(&|s, k| power[[s, k]], self.frame.scale)),
             Values::Levels { levels, quantiser } => {
                 // Levels are numbers: their mean is the plain one.
                 let means = mean(&|s, k| f64::from(levels[[s, k]]), Scale::paper());
@@ -120,8 +119,14 @@ impl Readings {
                 Values::Levels { levels: means.mapv(level), quantiser: quantiser.clone() }
             }
         };
-        let sites = groups.iter().map(|group| site(group[0])).collect();
-        let fresh = Self::checked(sites, values, self.scale, self.further)?;
+        let times = |t: &[f64]| {
+            let mean =
+                |group: &Vec<usize>| group.iter().map(|&s| t[s]).sum::<f64>() / group.len() as f64;
+            groups.iter().map(mean).collect()
+        };
+        let sites: Vec<Site> = groups.iter().map(|group| site(group[0])).collect();
+        let points = Points::from(sites).with_time_s(self.time_s().map(times))?;
+        let fresh = Self::checked(points, values, self.frame.scale, self.further)?;
         let silent = |n: &NotHeard| NotHeard {
             // Heard once is heard.
             entries: Array2::from_shape_fn((count, bands), |(g, k)| {
@@ -129,20 +134,13 @@ impl Readings {
             }),
             floor: n.floor.clone(),
         };
-        let times = |t: &Vec<f64>| {
-            let mean =
-                |group: &Vec<usize>| group.iter().map(|&s| t[s]).sum::<f64>() / group.len() as f64;
-            groups.iter().map(mean).collect()
-        };
         let repeated = self.repeats.is_some() || groups.iter().any(|group| group.len() > 1);
         Ok(Self {
             lifted: self.lifted,
-            crs: self.crs,
-            labels: self.labels.clone(),
+            frame: self.frame.clone(),
             grid: self.grid,
             not_heard: self.not_heard.as_ref().map(silent),
             noise_db: self.noise_db.as_ref().map(|_| variance.mapv(f64::sqrt)),
-            time_s: self.time_s.as_ref().map(times),
             devices: self.devices.clone(),
             repeats: repeated.then_some(repeats),
             ..fresh

@@ -6,7 +6,7 @@ fn site(x: f64, y: f64) -> Site {
 }
 
 fn power(values: Array2<f64>, sites: &[(f64, f64)]) -> Result<Readings, InputError> {
-    let sites = sites.iter().map(|&(x, y)| site(x, y)).collect();
+    let sites: Vec<Site> = sites.iter().map(|&(x, y)| site(x, y)).collect();
     Readings::new(sites, Values::Power(values), Scale::Absolute)
 }
 
@@ -104,7 +104,7 @@ fn a_power_of_zero_is_not_heard_unless_the_scale_has_zero() {
 fn a_floor_above_what_was_heard_is_refused() {
     let values =
         Array2::from_shape_fn((40, 1), |(i, _)| if i == 0 { f64::NAN } else { 1.0 + i as f64 });
-    let sites = (0..40).map(|i| site(i as f64, 0.0)).collect();
+    let sites: Vec<Site> = (0..40).map(|i| site(i as f64, 0.0)).collect();
     let readings = Readings::new(sites, Values::Power(values), Scale::Absolute).unwrap();
     let mut entries = Array2::from_elem((40, 1), false);
     entries[[0, 0]] = true;

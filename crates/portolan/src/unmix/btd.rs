@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use super::hals::Hals;
 use crate::error::{EstimateError, InputError};
 use crate::grid::{Cell, Grid};
-use crate::likelihood::{Probit, SquaredError};
+use crate::likelihood::Probit;
 use crate::link::Link;
 use crate::progress::Progress;
 use crate::site::Site;
@@ -24,13 +24,6 @@ use crate::site::Site;
 pub enum Observed<'a> {
     /// Power, fitted by squared error in power as published; NaN = gap.
     Power(ArrayView2<'a, f64>),
-    /// Power, fitted by squared error in ln(x + a); NaN = gap.
-    LogPower {
-        /// Sensors x bands.
-        power: ArrayView2<'a, f64>,
-        /// The a of ln(x + a).
-        link: Link,
-    },
     /// Levels of ln(x + a), fitted by their probit likelihood; 255 = gap.
     Levels {
         /// Sensors x bands.
@@ -45,7 +38,7 @@ pub enum Observed<'a> {
 impl Observed<'_> {
     fn dim(&self) -> (usize, usize) {
         match self {
-            Observed::Power(power) | Observed::LogPower { power, .. } => power.dim(),
+            Observed::Power(power) => power.dim(),
             Observed::Levels { levels, .. } => levels.dim(),
         }
     }
@@ -203,13 +196,6 @@ pub fn fit(
             let scaled: Vec<f64> = power.iter().map(|v| v / unit).collect();
             let factors = first_factors(problem, options, start, unit);
             alternating::fit(problem, options, factors, &scaled, unit, progress)
-        }
-        Observed::LogPower { power, link } => {
-            let targets: Vec<f64> = SquaredError::targets(flat(power), link);
-            let unit = power.iter().copied().filter(|v| !v.is_nan()).fold(link.offset(), f64::max);
-            let factors = first_factors(problem, options, start, unit);
-            let likelihood = &SquaredError::plain();
-            gradient::fit(problem, options, factors, &targets, likelihood, (link, unit), progress)
         }
         Observed::Levels { levels, probit, link } => {
             let targets: Vec<u8> = levels.iter().copied().collect();

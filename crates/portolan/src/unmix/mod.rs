@@ -24,7 +24,7 @@ mod weighted;
 
 pub(crate) use complete::{complete, filled};
 pub(crate) use count::judge;
-pub use count::{Count, Evidence, MOST, count, count_exact};
+pub use count::{MOST, count, count_exact};
 pub(crate) use levels::level_bounds;
 pub use levels::{count_levels, unmix_levels};
 pub use refine::refine;

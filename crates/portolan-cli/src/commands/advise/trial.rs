@@ -3,7 +3,7 @@
 use ndarray::{Array2, Axis, concatenate};
 use portolan::advise::{MOST_PLACES, free_cells, shuffled};
 use portolan::score::score;
-use portolan::{Cell, RadioMap, Readings, Values};
+use portolan::{Cell, RadioMap, Readings, Site, Values};
 use serde_json::{Value, json};
 
 use super::{Adviser, ModelAndMap};
@@ -98,7 +98,7 @@ fn with_sensors(readings: &Readings, truth: &RadioMap, more: &[Cell]) -> Result<
         .map_err(|error| Failure::Run(error.to_string()))?;
     let grid = truth.grid();
     let more = more.iter().map(|&cell| grid.site(cell));
-    let sites = readings.sites().iter().copied().chain(more).collect();
+    let sites: Vec<Site> = readings.sites().iter().copied().chain(more).collect();
     let all = Readings::new(sites, Values::Power(values), readings.scale())?;
     Ok(all.with_grid(Some(grid))?.with_labels(readings.labels().clone())?)
 }

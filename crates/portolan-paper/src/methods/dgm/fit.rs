@@ -3,10 +3,10 @@
 
 use crate::generator::{Generator, GeneratorWorkspace, Sampler};
 use portolan::EstimateError;
-use portolan::descent::Descent;
-use portolan::likelihood::Likelihood;
-use portolan::misfit::Misfit;
-use portolan::progress::Progress;
+use portolan::Progress;
+use portolan::engine::Descent;
+use portolan::engine::Likelihood;
+use portolan::engine::Misfit;
 use portolan_decoder::adam::Adam;
 use portolan_decoder::penalty::add_penalty;
 

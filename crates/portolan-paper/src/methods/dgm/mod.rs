@@ -10,20 +10,20 @@ use rayon::prelude::*;
 
 use crate::generator::{Generator, Sampler, Trained};
 use fit::{DgmFit, DgmFitOptions, DgmUnknowns};
-use portolan::descent::{Descent, Ending, Schedule};
+use portolan::Grid;
+use portolan::Link;
+use portolan::Progress;
+use portolan::engine::Misfit;
+use portolan::engine::{Descent, Ending, Schedule};
+use portolan::engine::{Likelihood, Probit, SquaredError};
 use portolan::estimate::parts::{
     OFFSET, TOLERANCE, gridded_model, number_of_emitters, shown_emitters, unit_norm, unmix_readings,
 };
 use portolan::estimate::{Capability, Context, Domain, Entry, Method, OptionSpec, Options};
-use portolan::grid::Grid;
-use portolan::likelihood::{Likelihood, Probit, SquaredError};
-use portolan::link::Link;
-use portolan::misfit::Misfit;
 use portolan::model::{Archive, Drawing, DrawnGrid, Model, Report, damaged};
-use portolan::progress::Progress;
 use portolan::quantiser::MISSING_LEVEL;
-use portolan::readings::{Readings, Values};
 use portolan::{EstimateError, InputError};
+use portolan::{Readings, Values};
 use portolan_decoder::simd::padded;
 use start::{StartOptions, fit_targets, random_point, targets};
 

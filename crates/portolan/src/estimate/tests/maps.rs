@@ -183,7 +183,7 @@ fn two_sensors_do_not_promise_a_map() {
 fn kriging_in_linear_power_has_a_spread_that_is_a_number() {
     let mut power = Array2::from_elem((6, 1), 1e-9);
     power[[0, 0]] = 1e-3;
-    let sites = (0..6).map(|i| Site::new(f64::from(i), 0.0)).collect();
+    let sites: Vec<Site> = (0..6).map(|i| Site::new(f64::from(i), 0.0)).collect();
     let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
     let linear =
         crate::estimate::Kriging { domain: crate::estimate::Domain::Linear, ..Default::default() };

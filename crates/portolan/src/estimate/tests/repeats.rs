@@ -13,7 +13,7 @@ fn visited(once: &Readings) -> Readings {
         let noise = (1.7 * row as f64 + 2.9 * k as f64).sin();
         power[[order[row], k]] * 10f64.powf(0.15 * noise)
     });
-    let sites = order.iter().map(|&s| once.sites()[s]).collect();
+    let sites: Vec<Site> = order.iter().map(|&s| once.sites()[s]).collect();
     let rows = Readings::new(sites, Values::Power(power), once.scale()).unwrap();
     rows.with_grid(once.grid()).unwrap()
 }

@@ -29,7 +29,7 @@ fn a_survey_elsewhere_gives_the_same_map() {
     for (dx, dy) in [(1234.5, -77.25), (-7_654_321.1, 9_876_543.2)] {
         let away = |s: &Site| Site::new(s.x_m + dx, s.y_m + dy);
         let there = Readings::new(
-            here.sites().iter().map(away).collect(),
+            here.sites().iter().map(away).collect::<Vec<Site>>(),
             here.values().clone(),
             here.scale(),
         );
@@ -54,7 +54,7 @@ fn a_survey_turned_round_gives_the_map_turned_round() {
     let here = survey(90);
     let (sin, cos) = 0.61f64.sin_cos();
     let turn = |s: &Site| Site::new(cos * s.x_m - sin * s.y_m, sin * s.x_m + cos * s.y_m);
-    let sites = here.sites().iter().map(turn).collect();
+    let sites: Vec<Site> = here.sites().iter().map(turn).collect();
     let turned = Readings::new(sites, here.values().clone(), here.scale()).unwrap();
     let turned_asked: Vec<Site> = asked().iter().map(turn).collect();
     for (name, bar) in [

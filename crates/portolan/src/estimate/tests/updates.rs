@@ -161,7 +161,7 @@ fn what_does_not_fit_the_model_is_refused() {
     };
     refused(&part(0..2, Scale::Absolute), "3 bands, the update 2");
     refused(&part(0..3, Scale::Uncalibrated), "another unit");
-    let high = all.sites()[40..60].iter().map(|site| site.at_height(9.0)).collect();
+    let high: Vec<Site> = all.sites()[40..60].iter().map(|site| site.at_height(9.0)).collect();
     let high =
         Readings::new(high, Values::Power(part(0..3, Scale::Absolute).power()), Scale::Absolute);
     refused(&high.unwrap(), "a height of 0 m");

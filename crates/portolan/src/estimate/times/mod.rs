@@ -24,6 +24,7 @@ use crate::error::{EstimateError, InputError};
 use crate::link::DB_PER_LN;
 use crate::link::Link;
 use crate::model::{Archive, LeftOut, Model, Prediction, Predictor, damaged};
+use crate::points::Points;
 use crate::progress::Progress;
 use crate::readings::{Readings, Values};
 use crate::site::Site;
@@ -206,11 +207,32 @@ impl Timed {
         self.drift.at(self.moment.unwrap_or_else(|| self.drift.latest_s()), bands)
     }
 
-    fn shift(power: &mut Array2<f64>, levels: &[LevelAt]) {
-        for (mut column, level) in power.columns_mut().into_iter().zip(levels) {
-            let factor = level.mean.exp();
-            column.mapv_inplace(|power| power * factor);
+    /// A prediction of the levelled field with the levels of each row's moment.
+    fn moved<'a>(
+        &self,
+        mut found: Prediction,
+        bands: &[usize],
+        levels: impl Fn(usize) -> &'a [LevelAt],
+    ) -> Prediction {
+        let square = DB_PER_LN * DB_PER_LN;
+        let more = self.more_noise().unwrap_or_else(|| vec![0.0; self.drift.rows.bands()]);
+        for (row, mut powers) in found.power.rows_mut().into_iter().enumerate() {
+            let own = powers.iter_mut().zip(levels(row));
+            own.for_each(|(power, level)| *power *= level.mean.exp());
         }
+        let grown = |own: f64, variance: f64| (own * own + variance).sqrt();
+        for (row, mut spreads) in found.spread_db.iter_mut().flat_map(|s| s.rows_mut()).enumerate()
+        {
+            let own = spreads.iter_mut().zip(levels(row));
+            own.for_each(|(spread, level)| *spread = grown(*spread, square * level.variance));
+        }
+        let readings = found.reading_spread_db.iter_mut().flat_map(|s| s.rows_mut());
+        for (row, mut spreads) in readings.enumerate() {
+            for ((spread, level), &band) in spreads.iter_mut().zip(levels(row)).zip(bands) {
+                *spread = grown(*spread, square * level.variance + more[band]);
+            }
+        }
+        found
     }
 
     /// What the noise variance of a reading of each band grows by, for the freedom that levels took.
@@ -238,16 +260,31 @@ impl Predictor for Timed {
         bands: &[usize],
         progress: &Progress<'_>,
     ) -> Result<Prediction, EstimateError> {
-        let mut found = self.inner.predict(at, bands, progress)?;
+        let found = self.inner.predict(at, bands, progress)?;
         let levels = self.levels(bands);
-        Self::shift(&mut found.power, &levels);
-        let square = DB_PER_LN * DB_PER_LN;
-        let of_levels: Vec<f64> = levels.iter().map(|level| square * level.variance).collect();
-        widen(&mut found.spread_db, &of_levels);
-        let more = self.more_noise().unwrap_or_else(|| vec![0.0; self.drift.rows.bands()]);
-        let all: Vec<f64> = bands.iter().zip(&of_levels).map(|(&k, v)| v + more[k]).collect();
-        widen(&mut found.reading_spread_db, &all);
-        Ok(found)
+        Ok(self.moved(found, bands, |_| &levels))
+    }
+
+    fn predict_points(
+        &self,
+        at: &Points,
+        bands: &[usize],
+        progress: &Progress<'_>,
+    ) -> Result<Prediction, EstimateError> {
+        let Some(time_s) = at.time_s() else { return self.predict(at.sites(), bands, progress) };
+        let found = self.inner.predict(at.sites(), bands, progress)?;
+        let mut moments: Vec<u64> = time_s.iter().map(|t| t.to_bits()).collect();
+        moments.sort_unstable();
+        moments.dedup();
+        let levels: HashMap<u64, Vec<LevelAt>> = moments
+            .into_iter()
+            .map(|bits| {
+                let moment = Some(f64::from_bits(bits)).filter(|t| !t.is_nan()).or(self.moment);
+                let moment = moment.unwrap_or_else(|| self.drift.latest_s());
+                (bits, self.drift.at(moment, bands))
+            })
+            .collect();
+        Ok(self.moved(found, bands, |row| &levels[&time_s[row].to_bits()]))
     }
 
     fn power(
@@ -257,7 +294,10 @@ impl Predictor for Timed {
         progress: &Progress<'_>,
     ) -> Result<Array2<f64>, EstimateError> {
         let mut power = self.inner.power(at, bands, progress)?;
-        Self::shift(&mut power, &self.levels(bands));
+        for (mut column, level) in power.columns_mut().into_iter().zip(self.levels(bands)) {
+            let factor = level.mean.exp();
+            column.mapv_inplace(|power| power * factor);
+        }
         Ok(power)
     }
 

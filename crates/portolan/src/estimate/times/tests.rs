@@ -9,6 +9,7 @@ use super::*;
 use crate::estimate::{Auto, Field, Kriging, Method};
 use crate::gaussian_process::Correlation;
 use crate::linalg::Cholesky;
+use crate::points::Points;
 use crate::scale::Scale;
 use crate::simulate::stream;
 
@@ -58,7 +59,7 @@ fn survey(seed: u64, places: usize, sessions: usize, bands: usize, drift: f64) -
 
 impl Survey {
     fn rows(&self, rows: &[usize], further: bool) -> Readings {
-        let sites = rows.iter().map(|&row| self.sites[row]).collect();
+        let sites: Vec<Site> = rows.iter().map(|&row| self.sites[row]).collect();
         let power = self.dbm.select(Axis(0), rows).mapv(|v| 10f64.powf(0.1 * v));
         let made = match further {
             true => Readings::further(sites, Values::Power(power), Scale::Absolute),
@@ -232,7 +233,8 @@ fn every_place_is_asked_at_its_own_moment() {
     let model = fit(&Kriging::default(), &truth.part(0..180));
     let at = &truth.sites[..4];
     let moments = [0.0, f64::NAN, 60.0 * DAY, 0.0];
-    let found = model.predict_at_times(at, &moments, &[2, 0], &Progress::silent()).unwrap();
+    let points = Points::from(at).with_time_s(Some(moments.to_vec())).unwrap();
+    let found = model.predict_points(&points, &[2, 0], &Progress::silent()).unwrap();
     for (i, moment) in moments.into_iter().enumerate() {
         let moment = if moment.is_nan() { 150.0 * DAY } else { moment };
         let there = model.at_time(moment).unwrap();
@@ -241,7 +243,6 @@ fn every_place_is_asked_at_its_own_moment() {
             assert!((found.power[[i, k]] / one.power[[0, k]] - 1.0).abs() < 1e-9);
         }
     }
-    assert!(model.predict_at_times(at, &[0.0], &[0], &Progress::silent()).is_err());
     let without = fit(&Kriging::default(), &truth.part(0..180).with_time_s(None).unwrap());
     assert!(without.at_time(0.0).is_err() && model.at_time(f64::NAN).is_err());
 }

@@ -102,18 +102,6 @@ fn levels_are_fitted_by_their_likelihood() {
 }
 
 #[test]
-fn log_power_is_fitted_from_a_random_start() {
-    let (grid, cells, slf, psd, power) = small();
-    let observed = Observed::LogPower { power: power.view(), link: Link::new(1e-6) };
-    let problem = BtdProblem { grid, cells: &cells, observed, prior_slf: None };
-    let options =
-        BtdOptions { rank: 2, iterations: 800, tolerance: 0.0, ridge: 0.0, ..Default::default() };
-    let start = Start::Random { emitters: 2, seed: 3 };
-    let found = fit(&problem, &options, &start, &Progress::silent()).unwrap();
-    assert!(map_error(&found, &slf, &psd) < 0.1, "{}", map_error(&found, &slf, &psd));
-}
-
-#[test]
 fn wrong_problems_are_refused_and_cancelling_works() {
     let (grid, cells, slf, psd, power) = small();
     let problem = BtdProblem {

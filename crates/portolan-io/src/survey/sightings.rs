@@ -1,5 +1,6 @@
-//! Levels of bands at places, one by one, and the readings that they make: the second level of a band
-//! at a place is in the second row of that place, and so on.
+//! Levels of bands at places, one by one, and the readings that they make. A row is a visit to a place:
+//! levels that were read within some minutes of each other, no band twice. Without times the second
+//! level of a band at a place is in the second row of that place, and so on.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,6 +18,9 @@ pub(crate) const MOST_ENTRIES: usize = 1 << 24;
 
 /// Transmitters heard at fewer places than this are left out, unless the caller says otherwise.
 const MIN_PLACES: usize = 5;
+
+/// Levels at a place that were read further apart than this are two visits.
+const VISIT_S: f64 = 600.0;
 
 /// Bytes of an entry: power, count, and the copy that readings make.
 const BYTES: u64 = 32;
@@ -230,8 +234,8 @@ impl Sightings {
         Ok((Entries { power, count, silent, spread: None, time_s, devices }, labels))
     }
 
-    /// Makes one level of those that several transmitters of a band had at a place: the first of each,
-    /// then the second of each, and so on; one that was heard less often is taken again.
+    /// Makes one level of those that several transmitters of a band had in a visit to a place. Without
+    /// times one that was heard less often is taken again.
     fn combine(&mut self, how: Option<Combine>, scale: Scale, warnings: &mut Vec<String>) {
         let several = |group: &[Entry]| group.iter().any(|e| e.member != group[0].member);
         let mut combined = Vec::with_capacity(self.entries.len());
@@ -244,9 +248,16 @@ impl Sightings {
             let members: Vec<&[Entry]> = group.chunk_by(|a, b| a.member == b.member).collect();
             bands.insert(group[0].band);
             most = most.max(members.len());
-            let visits = members.iter().map(|own| own.len()).max().unwrap_or(0);
-            for visit in 0..visits {
-                let now: Vec<&Entry> = members.iter().map(|own| &own[visit % own.len()]).collect();
+            let timed = group.iter().any(|e| !e.time_s.is_nan());
+            let visit = visits(group, |e| e.member);
+            let count = visit.iter().copied().max().map_or(0, |last| last + 1);
+            let mut own: Vec<Vec<&Entry>> = vec![Vec::new(); count];
+            group.iter().zip(&visit).for_each(|(entry, visit)| own[*visit].push(entry));
+            for (visit, of_visit) in own.into_iter().enumerate() {
+                let now: Vec<&Entry> = match timed {
+                    true => of_visit,
+                    false => members.iter().map(|own| &own[visit % own.len()]).collect(),
+                };
                 let heard: Vec<f64> = now.iter().map(|e| e.power).filter(|p| *p > 0.0).collect();
                 let mut entry = *now[0];
                 entry.silent = heard.is_empty() && now.iter().any(|e| e.silent);
@@ -430,12 +441,16 @@ impl Sightings {
         let mut count = Array2::from_elem(shape, 1.0);
         let mut silent = Array2::from_elem(shape, false);
         let mut times = vec![(0.0, 0u32); shape.0];
-        for group in self.entries.chunk_by(|a, b| (a.place, a.band) == (b.place, b.band)) {
-            let Some(band) = kept[group[0].band as usize] else { continue };
-            let told: Vec<&Entry> = group.iter().filter(|e| e.says()).collect();
-            for visit in 0..told.len().min(rows.most) {
-                let row = rows.first[group[0].place as usize] + visit;
-                let own = || told.iter().skip(visit).step_by(rows.most);
+        let mut told: Vec<(usize, &Entry)> = Vec::new();
+        let pairs: Vec<(&usize, &Entry)> = rows.row.iter().zip(&self.entries).collect();
+        for group in pairs.chunk_by(|a, b| (a.1.place, a.1.band) == (b.1.place, b.1.band)) {
+            let Some(band) = kept[group[0].1.band as usize] else { continue };
+            told.clear();
+            told.extend(group.iter().filter(|(_, e)| e.says()).map(|(row, e)| (**row, *e)));
+            told.sort_by_key(|(row, _)| *row);
+            for visit in told.chunk_by(|a, b| a.0 == b.0) {
+                let row = visit[0].0;
+                let own = || visit.iter().map(|(_, entry)| *entry);
                 let at = [row, band as usize];
                 // Where the scale has no zero, a power of zero was not heard.
                 let heard = own().filter(|e| e.power > 0.0 || (scale.has_zero() && !e.silent));
@@ -475,44 +490,82 @@ struct Filled {
     times: Vec<(f64, u32)>,
 }
 
-/// As many rows for a place as the band that was read there most often needs.
+/// The visit of every entry of one place, and of each key at most one in a visit. Entries without a time
+/// are counted key by key, behind those that have one.
+fn visits(entries: &[Entry], key: impl Fn(&Entry) -> u32) -> Vec<usize> {
+    let mut visit = vec![0; entries.len()];
+    let mut timed: Vec<usize> =
+        (0..entries.len()).filter(|i| !entries[*i].time_s.is_nan()).collect();
+    timed.sort_by(|a, b| entries[*a].time_s.total_cmp(&entries[*b].time_s));
+    let (mut count, mut since, mut seen) = (0, f64::NEG_INFINITY, HashSet::new());
+    for i in timed {
+        let entry = &entries[i];
+        if entry.time_s - since > VISIT_S || seen.contains(&key(entry)) {
+            (count, since) = (count + 1, entry.time_s);
+            seen.clear();
+        }
+        seen.insert(key(entry));
+        visit[i] = count - 1;
+    }
+    let mut before: HashMap<u32, usize> = HashMap::new();
+    for i in (0..entries.len()).filter(|i| entries[*i].time_s.is_nan()) {
+        let own = before.entry(key(&entries[i])).or_insert(0);
+        visit[i] = count + *own;
+        *own += 1;
+    }
+    visit
+}
+
+/// A row for every visit to a place.
 struct Rows {
     /// The place of every row.
     place: Vec<usize>,
     /// The first row of every place.
     first: Vec<usize>,
-    /// Most rows of a place; further levels share them in turn.
-    most: usize,
+    /// The row of every entry.
+    row: Vec<usize>,
 }
 
 impl Rows {
     /// Of entries sorted by place and band.
     fn new(entries: &[Entry], (places, bands): (usize, usize), warnings: &mut Vec<String>) -> Self {
-        let mut visits = vec![1usize; places];
-        for group in entries.chunk_by(|a, b| (a.place, a.band) == (b.place, b.band)) {
-            let visits = &mut visits[group[0].place as usize];
-            *visits = (*visits).max(group.iter().filter(|e| e.says()).count());
+        // Entries that say nothing make no visit.
+        let mut own: Vec<usize> = Vec::with_capacity(entries.len());
+        let mut needed = vec![1usize; places];
+        for group in entries.chunk_by(|a, b| a.place == b.place) {
+            let said: Vec<Entry> = group.iter().copied().filter(Entry::says).collect();
+            let mut visit = visits(&said, |e| e.band).into_iter();
+            let of = |e: &Entry| if e.says() { visit.next().unwrap_or(0) } else { 0 };
+            let first = own.len();
+            own.extend(group.iter().map(of));
+            let last = own[first..].iter().copied().max().unwrap_or(0);
+            needed[group[0].place as usize] = last + 1;
         }
-        let needed = visits.iter().copied().max().unwrap_or(1);
-        let mut most = needed;
+        let greatest = needed.iter().copied().max().unwrap_or(1);
+        let mut most = greatest;
         // A table of rows x bands is dense: one place that was read for a day must not fill it.
-        let rows = |most: usize| visits.iter().map(|v| (*v).min(most)).sum::<usize>();
+        let rows = |most: usize| needed.iter().map(|v| (*v).min(most)).sum::<usize>();
         while most > 1 && rows(most).saturating_mul(bands) > MOST_ENTRIES {
             most /= 2;
         }
-        if most < needed {
+        if most < greatest {
             warnings.push(format!(
-                "places were read up to {needed} times, too often to keep every reading: averaged to \
-                 at most {most} for each place and band"
+                "places were read up to {greatest} times, too often to keep every reading: averaged \
+                 to at most {most} for each place and band"
             ));
         }
-        let mut place = Vec::with_capacity(rows(most));
-        let mut first = Vec::with_capacity(places);
-        for (number, visits) in visits.iter().enumerate() {
+        let (mut place, mut first) = (Vec::with_capacity(rows(most)), Vec::with_capacity(places));
+        for (number, needed) in needed.iter().enumerate() {
             first.push(place.len());
-            place.extend(std::iter::repeat_n(number, (*visits).min(most)));
+            place.extend(std::iter::repeat_n(number, (*needed).min(most)));
         }
-        Self { place, first, most }
+        // Neighbouring visits share a row where there are too many.
+        let shared = |(visit, entry): (usize, &Entry)| {
+            let number = entry.place as usize;
+            first[number] + visit * needed[number].min(most) / needed[number]
+        };
+        let row = own.into_iter().zip(entries).map(shared).collect();
+        Self { place, first, row }
     }
 }
 
@@ -570,6 +623,35 @@ mod tests {
         assert!(sites[0] == sites[1] && sites[0].distance_m(Site::new(far + 0.2, 0.4)) < 1e-8);
         assert_eq!(sites[2], Site::new(far + 2.5, 0.0));
         assert!(gather(&mut sites, 0.0).is_err());
+    }
+
+    #[test]
+    fn a_row_is_a_visit_of_one_time() {
+        const MONTH: f64 = 2.6e6;
+        let mut all = Sightings::new(BandKind::Channel);
+        let mut hear = |channel: u32, dbm: f64, time_s: f64| {
+            let band = all.channel(channel);
+            let power = 10f64.powf(0.1 * dbm);
+            let sighting = Sighting { band, power, silent: false, time_s, device: None, member: 0 };
+            all.add(Site::new(1.0, 2.0), sighting);
+            all.add(Site::new(5.0, 2.0), sighting);
+        };
+        // One channel in each of twelve months, another in the last of them only, one without times.
+        (0..12).for_each(|month| hear(1, -60.0 - f64::from(month), MONTH * f64::from(month)));
+        hear(6, -40.0, 11.0 * MONTH - 30.0);
+        hear(11, -90.0, f64::NAN);
+        let mut sites = all.take_sites();
+        let options = ReadOptions::default();
+        let (found, _) =
+            all.gathered(&mut sites, Scale::Absolute, &options, &mut Vec::new()).unwrap();
+        assert_eq!((sites.len(), found.power.dim()), (26, (26, 3)));
+        let months: Vec<f64> = found.time_s.unwrap().iter().map(|t| (t / MONTH).round()).collect();
+        for row in 0..12 {
+            assert_eq!(months[row], row as f64);
+            assert_eq!(found.power[[row, 1]].is_nan(), row != 11, "row {row}");
+            assert!(!found.power[[row, 0]].is_nan() && found.power[[row, 2]].is_nan());
+        }
+        assert!(!found.power[[12, 2]].is_nan() && found.power[[12, 0]].is_nan());
     }
 
     #[test]

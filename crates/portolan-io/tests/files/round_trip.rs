@@ -89,7 +89,7 @@ fn readings(seed: u64, rows: usize, cols: usize, bands: usize, quantised: bool) 
     };
     // Levels have the scale of their quantiser.
     let scale = if quantised { Scale::paper() } else { scale(seed) };
-    let sites = cells.iter().map(|cell| grid.site(*cell)).collect();
+    let sites: Vec<Site> = cells.iter().map(|cell| grid.site(*cell)).collect();
     let readings = Readings::new(sites, values, scale).unwrap();
     readings.with_grid(Some(grid)).unwrap().with_labels(labels(seed, bands)).unwrap()
 }
@@ -280,7 +280,7 @@ fn unknown_names_are_refused() {
 fn known(seed: u64, scale: Scale, on_grid: bool) -> Readings {
     let (sensors, bands) = (7, 3);
     let at = |s: usize| Site::new(-40.0 + 3.7 * s as f64, 1e5 + 0.1 * (s * s) as f64);
-    let sites = (0..sensors).map(at).collect();
+    let sites: Vec<Site> = (0..sensors).map(at).collect();
     let mut power = Array2::from_shape_fn((sensors, bands), |(s, k)| noise(seed, s * bands + k));
     power[[1, 0]] = f64::NAN;
     power[[2, 1]] = f64::NAN;

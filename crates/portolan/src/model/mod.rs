@@ -683,6 +683,11 @@ impl Model {
                  again to use them"
             ));
         }
+        if self.sees_times() && readings.points().time_span().is_none() {
+            report.notes.push(
+                "the update has no times: its readings take the mean level of their band".into(),
+            );
+        }
         Ok(Self {
             frame: self.frame.clone(),
             bands: self.bands,
@@ -777,7 +782,8 @@ impl Model {
             return Err(InputError::Request(message).into());
         }
         self.check_update(readings)?;
-        let labelled = self.frame.labels.names().is_some() || self.frame.labels.freq_hz().is_some();
+        let none = BandLabels::default();
+        let labelled = self.frame.labels != none && *readings.labels() != none;
         let known =
             |band: &usize| !labelled || self.frame.labels.same(readings.labels(), *band).is_ok();
         let (old, new): (Vec<usize>, Vec<usize>) = (0..readings.bands()).partition(known);

@@ -4,14 +4,19 @@
 //! heavier than normal ones. Of all bands as many are called changed as hold the rate of false
 //! discoveries (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995).
 
+use std::collections::BTreeSet;
+
+use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::Drift;
+use super::law::evenly;
 use super::levels::{Fresh, History, Surprise};
 use super::rows::Rows;
 use crate::error::EstimateError;
 use crate::link::DB_PER_LN;
 use crate::progress::Progress;
+use crate::site::Site;
 
 /// Sessions of the history that scores are judged by, spread over all of it, and the fewest surprises
 /// that tell how heavy tails are.
@@ -19,6 +24,8 @@ const JUDGED: usize = 8;
 const FEWEST: usize = 20;
 /// Sessions that come before a level can be expected.
 const BEFORE: usize = 2;
+/// New readings of a band, or places, that are judged: of more, some from everywhere.
+const MOST_FRESH: usize = 300;
 /// Fewer new readings than this do not tell a shape, or that a band was replaced.
 const SHAPED: usize = 4;
 const REPLACED: usize = 6;
@@ -128,16 +135,14 @@ fn excess(mut values: Vec<f64>, expected: [(f64, f64); 2]) -> f64 {
 pub(super) fn changes(
     drift: &Drift,
     new: &Rows,
+    silent: Option<&Array2<bool>>,
     rate: f64,
     progress: &Progress<'_>,
 ) -> Result<Vec<Change>, EstimateError> {
-    let latest = drift.latest_s();
     let known = |t: &&f64| !t.is_nan();
     let times: Vec<f64> = new.time_s.iter().filter(known).copied().collect();
-    let time_s = match times.is_empty() {
-        true => latest,
-        false => times.iter().sum::<f64>() / times.len() as f64,
-    };
+    // Readings without a time are a new session: 0 / 0 is NaN.
+    let time_s = times.iter().sum::<f64>() / times.len() as f64;
     let bands = 0..drift.rows.bands();
     let fresh: Vec<Fresh> = bands.clone().map(|band| all_of(new, band)).collect();
     let mut counts: Vec<usize> =
@@ -154,14 +159,14 @@ pub(super) fn changes(
             let history = History { rows: &drift.rows, band, law: &drift.law, before: None };
             let none = Change { readings: own.sites.len(), ..Change::nothing(band) };
             if own.sites.is_empty() {
-                let gone = missed(drift, new, band, time_s) >= SILENT;
+                let gone = missed(drift, new, silent, band, time_s) >= SILENT;
                 return Ok((
                     Change { kind: if gone { ChangeKind::Gone } else { none.kind }, ..none },
                     1.0,
                 ));
             }
             let Some(found) = levels[band].surprise(history, own, time_s) else {
-                return Ok((Change::new_band(band, none.readings), 1.0));
+                return Ok((none, 1.0));
             };
             let level_z = found.score / tails.level;
             let shape_p = match own.sites.len() >= SHAPED {
@@ -210,28 +215,46 @@ fn replaced(own: &Fresh, found: &Surprise, tails: Tails, noise: f64) -> bool {
     count >= REPLACED && found.squares / tails.shape >= about.max(found.freedom)
 }
 
-/// The readings of a band, whatever their time.
+/// The readings of a band, whatever their time; of very many, some from everywhere.
 fn all_of(rows: &Rows, band: usize) -> Fresh {
     let mut fresh = Fresh::default();
-    for row in 0..rows.sites.len() {
+    let read = |row: &usize| !rows.values[[*row, band]].is_nan();
+    let mut own: Vec<usize> = (0..rows.sites.len()).filter(read).collect();
+    own.sort_by_key(|row| rows.place[*row]);
+    for row in evenly(&own, MOST_FRESH) {
         let at = (row, band);
-        if !rows.values[at].is_nan() {
-            fresh.sites.push(rows.sites[row]);
-            fresh.values.push(rows.values[at]);
-            fresh.share.push(rows.share(at));
-            fresh.stated.push(rows.stated(at));
-        }
+        fresh.sites.push(rows.sites[row]);
+        fresh.values.push(rows.values[at]);
+        fresh.share.push(rows.share(at));
+        fresh.stated.push(rows.stated(at));
     }
     fresh
 }
 
-/// Places at which a band was expected above its faintest reading.
-fn missed(drift: &Drift, new: &Rows, band: usize, time_s: f64) -> usize {
+/// Places at which a band was expected above its faintest reading: those that listened for it in vain
+/// where the readings say which, else all.
+fn missed(
+    drift: &Drift,
+    new: &Rows,
+    silent: Option<&Array2<bool>>,
+    band: usize,
+    time_s: f64,
+) -> usize {
     let faintest = drift.rows.values.column(band);
     let faintest = faintest.iter().copied().filter(|v| !v.is_nan()).fold(f64::INFINITY, f64::min);
     let history = History { rows: &drift.rows, band, law: &drift.law, before: None };
     let levels = &drift.bands()[band];
-    let Some((mean, covariance)) = levels.foreseen(history, &new.places, time_s) else { return 0 };
+    let places: Vec<Site> = match silent {
+        None => new.places.clone(),
+        Some(silent) => {
+            let rows = silent.column(band);
+            let listened = rows.iter().enumerate().filter(|(_, silent)| **silent);
+            let listened: BTreeSet<usize> = listened.map(|(row, _)| new.place[row]).collect();
+            listened.into_iter().map(|place| new.places[place]).collect()
+        }
+    };
+    let places = evenly(&places, MOST_FRESH);
+    let Some((mean, covariance)) = levels.foreseen(history, &places, time_s) else { return 0 };
     let low = |i: &usize| mean[*i] - NINETY * (covariance[(*i, *i)] + levels.noise()).sqrt();
     (0..mean.len()).filter(|i| low(i) > faintest).count()
 }

@@ -202,16 +202,20 @@ fn spread(rows: &Rows, own: &[usize], turn: usize) -> Vec<usize> {
     let mut sessions: Vec<usize> = own.iter().filter_map(|row| rows.session[*row]).collect();
     sessions.sort_unstable();
     sessions.dedup();
-    let count = sessions.len().min(SESSIONS);
-    let shift = turn % sessions.len().div_ceil(count);
-    let kept: Vec<usize> = (0..count)
-        .map(|i| sessions[(i * sessions.len() / count + shift) % sessions.len()])
-        .collect();
-    let inside: Vec<usize> = own
-        .iter()
-        .copied()
-        .filter(|row| rows.session[*row].is_some_and(|s| kept.contains(&s)))
-        .collect();
+    let mut count = sessions.len().min(SESSIONS);
+    let inside = loop {
+        let shift = turn % sessions.len().div_ceil(count);
+        let kept: Vec<usize> = (0..count)
+            .map(|i| sessions[(i * sessions.len() / count + shift) % sessions.len()])
+            .collect();
+        let of_kept = |row: &usize| rows.session[*row].is_some_and(|s| kept.contains(&s));
+        let inside: Vec<usize> = own.iter().copied().filter(of_kept).collect();
+        // Where sessions are small, more of them.
+        if inside.len() >= READINGS || count == sessions.len() {
+            break inside;
+        }
+        count = (2 * count).min(sessions.len());
+    };
     if inside.len() <= READINGS {
         return inside;
     }
@@ -221,10 +225,15 @@ fn spread(rows: &Rows, own: &[usize], turn: usize) -> Vec<usize> {
     let sites: Vec<Site> = places.iter().map(|p| rows.places[*p]).collect();
     let most = (READINGS * places.len() / inside.len()).max(2);
     let near: Vec<usize> = clustered(&sites, most).into_iter().map(|i| places[i]).collect();
-    let mut chosen: Vec<usize> =
+    let chosen: Vec<usize> =
         inside.into_iter().filter(|row| near.contains(&rows.place[*row])).collect();
-    chosen.truncate(2 * READINGS);
-    chosen
+    evenly(&chosen, 2 * READINGS)
+}
+
+/// At most so many of some values, from all over them.
+pub(super) fn evenly<T: Copy>(all: &[T], most: usize) -> Vec<T> {
+    let kept = all.len().min(most);
+    (0..kept).map(|i| all[(2 * i + 1) * all.len() / (2 * kept)]).collect()
 }
 
 impl Sample {

@@ -3,17 +3,22 @@
 //! 2006, section 2.1). Factors R of the covariances before keep the system well conditioned: the
 //! posterior covariance is R (I + R' J R)^-1 R', with the information J of the readings.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use faer::Mat;
 
-use super::law::{LEVEL_DB, TimeLaw};
+use super::law::{LEVEL_DB, TimeLaw, evenly};
 use super::rows::Rows;
 use crate::gaussian_process::{Correlation, clustered};
 use crate::linalg::{Cholesky, add_product, product};
 use crate::link::DB_PER_LN;
 use crate::site::Site;
 
-/// The most places that levels are found at; of more, clusters of neighbours.
+/// The most places that levels are found at; of more, clusters of neighbours, and so many places of
+/// every session.
 const MOST_PLACES: usize = 512;
+const OF_SESSION: usize = 4;
+const BESIDE: usize = 2;
 /// Factors on the variances of the level that a band may have, and the standard deviation of their
 /// logarithm before any reading: some transmitters are steady, others are not.
 const SCALES: [f64; 6] = [0.1, 0.3, 1.0, 3.0, 10.0, 30.0];
@@ -83,10 +88,11 @@ impl BandLevels {
 }
 
 /// The weights of some sessions' levels for that of a moment, and the variance under the law that they
-/// leave. A moment during one of them has its level.
+/// leave. A moment during one of them has its level; NaN is the next session.
 fn towards(sessions: &[usize], rows: &Rows, law: &TimeLaw, time_s: f64) -> (Vec<f64>, f64) {
     let middle = &rows.sessions.middle;
     let during = rows.sessions.during(time_s);
+    let time_s = if time_s.is_nan() { rows.sessions.next_s() } else { time_s };
     if let Some(own) = during.and_then(|s| sessions.iter().position(|known| *known == s)) {
         return ((0..sessions.len()).map(|t| f64::from(u8::from(t == own))).collect(), 0.0);
     }
@@ -123,6 +129,23 @@ struct System<'a> {
     field: Cholesky,
 }
 
+/// Places of sessions that have too few of the places that are kept, and those beside them.
+fn missing(rows: &Rows, own: &[usize], numbers: &[usize], kept: &[usize]) -> Vec<usize> {
+    let mut of: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for &row in own {
+        let session = rows.session[row].expect("rows with a time");
+        of.entry(session).or_default().insert(rows.place[row]);
+    }
+    let known = |place: &&usize| kept.binary_search(place).is_ok();
+    let few = of.into_values().filter(|all| all.iter().filter(known).count() < OF_SESSION);
+    let own = few.flat_map(|all| evenly(&Vec::from_iter(all), OF_SESSION));
+    // Places are in the order of a curve: those beside them tell the field there.
+    let beside = |place: usize| place.saturating_sub(BESIDE)..=place + BESIDE;
+    let more: Vec<usize> =
+        own.flat_map(beside).filter(|place| numbers.binary_search(place).is_ok()).collect();
+    evenly(&more, MOST_PLACES)
+}
+
 /// The posterior: places first, then sessions.
 struct Solved {
     mean: Vec<f64>,
@@ -144,6 +167,11 @@ impl<'a> System<'a> {
         let mut kept: Vec<usize> =
             clustered(&all, MOST_PLACES).into_iter().map(|i| numbers[i]).collect();
         kept.sort_unstable();
+        if kept.len() < all.len() {
+            kept.extend(missing(rows, &own, &numbers, &kept));
+            kept.sort_unstable();
+            kept.dedup();
+        }
         let read: Vec<(usize, usize)> = own
             .iter()
             .filter_map(|row| Some((*row, kept.binary_search(&rows.place[*row]).ok()?)))

@@ -85,8 +85,16 @@ fn seen(
     notes: &mut Vec<String>,
     progress: &Progress<'_>,
 ) -> Result<Option<Drift>, EstimateError> {
-    let sessions = Sessions::of(time_s, readings.sites()).count();
+    let found = Sessions::of(time_s, readings.sites());
+    let sessions = found.count();
     if sessions < 2 {
+        let days = found.span().map_or(0.0, |(from, to)| (to - from) / 86_400.0);
+        if days >= LONG_VISIT_DAYS {
+            notes.push(format!(
+                "times span {days:.0} days without a gap that separates surveys, and few places \
+                 were read twice: they are taken as one survey"
+            ));
+        }
         return Ok(None);
     }
     if let Err(why) = usable(readings) {
@@ -104,6 +112,8 @@ fn seen(
     Ok(law.map(|law| Drift::new(rows, law)))
 }
 
+/// One survey that lasts longer is said to be one.
+const LONG_VISIT_DAYS: f64 = 2.0;
 /// More readings than this take too long.
 const MOST_READINGS: usize = 200_000;
 
@@ -115,6 +125,10 @@ fn usable(readings: &Readings) -> Result<(), &'static str> {
     if readings.not_heard().is_some() {
         return Err("some entries were not heard, and levels cannot be taken out of silence");
     }
+    logarithmic(readings)
+}
+
+fn logarithmic(readings: &Readings) -> Result<(), &'static str> {
     match readings.values() {
         Values::Power(_) if readings.link() == Link::LOG => Ok(()),
         Values::Power(_) => Err("levels need powers above zero"),
@@ -349,10 +363,12 @@ impl Predictor for Timed {
         rate: f64,
         progress: &Progress<'_>,
     ) -> Result<Option<Vec<Change>>, EstimateError> {
-        usable(readings).map_err(|why| InputError::Request(format!("the new readings: {why}")))?;
+        logarithmic(readings)
+            .map_err(|why| InputError::Request(format!("the new readings: {why}")))?;
         let unknown = vec![f64::NAN; readings.sensors()];
         let new = Rows::of(readings, readings.time_s().unwrap_or(&unknown));
-        changes::changes(&self.drift, &new, rate, progress).map(Some)
+        let silent = readings.not_heard().map(|silent| &silent.entries);
+        changes::changes(&self.drift, &new, silent, rate, progress).map(Some)
     }
 
     fn save(&self, archive: &mut Archive) {

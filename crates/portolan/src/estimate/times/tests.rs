@@ -274,7 +274,7 @@ proptest! {
 #[test]
 fn changes_are_found_and_seldom_claimed_where_there_are_none() {
     let silent = Progress::silent();
-    let (mut alarms, mut judged) = (0, 0);
+    let (mut alarms, mut unknown, mut judged) = (0, 0, 0);
     for seed in 0..4 {
         let truth = survey(100 + seed, 40, 12, 8, 3.0);
         let model = fit(&Kriging::default(), &truth.part(0..440));
@@ -283,6 +283,11 @@ fn changes_are_found_and_seldom_claimed_where_there_are_none() {
         for change in model.changes(&new, 0.05, &silent).unwrap() {
             judged += 1;
             alarms += usize::from(two_sided(change.level_z) < 0.05);
+        }
+        // Without their times they are taken as the next session.
+        let untimed = model.changes(&new.clone().with_time_s(None).unwrap(), 0.05, &silent);
+        for change in untimed.unwrap() {
+            unknown += usize::from(two_sided(change.level_z) < 0.05);
         }
         // 15 dB more in the second band, another transmitter in the third, nothing in the last.
         let mut power = new.power();
@@ -301,10 +306,58 @@ fn changes_are_found_and_seldom_claimed_where_there_are_none() {
         assert_eq!((found[7].kind, found[7].readings), (ChangeKind::Gone, 0), "{:?}", found[7]);
     }
     // Of 32 at 5 % each; six or more come once in a hundred times.
-    assert!(alarms <= 6, "{alarms} of {judged}");
+    assert!(alarms <= 6 && unknown <= 6, "{alarms} and {unknown} of {judged}");
     let truth = survey(9, 30, 6, 4, 4.0);
     let still = fit(&Kriging::default(), &truth.part(0..180).with_time_s(None).unwrap());
     assert!(still.changes(&truth.part(150..180), 0.05, &silent).is_err());
+}
+
+#[test]
+fn a_band_is_gone_where_receivers_listened_for_it_in_vain() {
+    let silent = Progress::silent();
+    let truth = survey(105, 40, 12, 4, 3.0);
+    let model = fit(&Kriging::default(), &truth.part(0..440));
+    let new = truth.rows(&Vec::from_iter(440..470), true);
+    let kinds = |rows: &[usize]| {
+        let mut power = new.power();
+        power.column_mut(3).fill(f64::NAN);
+        let entries = Array2::from_shape_fn(power.dim(), |(i, k)| k == 3 && rows.contains(&i));
+        let heard = Readings::further(new.sites().to_vec(), Values::Power(power), Scale::Absolute);
+        let heard = heard.unwrap().with_time_s(new.time_s().map(<[f64]>::to_vec)).unwrap();
+        let marked = heard.with_not_heard(entries, vec![1e-12; 4]).unwrap();
+        model.changes(&marked, 0.05, &silent).unwrap()[3].kind
+    };
+    assert_eq!(kinds(&Vec::from_iter(0..30)), ChangeKind::Gone);
+    // One receiver that did is no proof.
+    assert_eq!(kinds(&[7]), ChangeKind::Same);
+}
+
+#[test]
+fn few_readings_of_a_new_session_are_seen_among_many_places() {
+    let truth = survey(11, 1500, 2, 1, 0.0);
+    let mut rng = stream(11, 61);
+    // Three sessions at places of their own, and ten readings of a fourth in one street, 8 dB louder.
+    let mut noise = || -> f64 { StandardNormal.sample(&mut rng) };
+    let street = |site: &Site| site.distance_m(Site::new(30.0, 20.0));
+    let mut near: Vec<usize> = (0..1500).collect();
+    near.sort_by(|a, b| street(&truth.sites[*a]).total_cmp(&street(&truth.sites[*b])));
+    let (new, old) = near.split_at(10);
+    let rows: Vec<usize> = old.iter().chain(new).copied().collect();
+    let session = |i: usize| if i >= old.len() { 3 } else { i % 3 };
+    let level = [0.0, 4.0, -4.0, 8.0];
+    let dbm: Vec<f64> =
+        (0..1500).map(|i| truth.dbm[[rows[i], 0]] + level[session(i)] + noise()).collect();
+    let sites: Vec<Site> = rows.iter().map(|&row| truth.sites[row]).collect();
+    let power = Array2::from_shape_fn((1500, 1), |(i, _)| 10f64.powf(0.1 * dbm[i]));
+    let time_s = (0..1500).map(|i| 30.0 * DAY * session(i) as f64).collect();
+    let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
+    let model = fit(&Kriging::default(), &readings.with_time_s(Some(time_s)).unwrap());
+    let level = |session: f64| {
+        let there = model.at_time(30.0 * DAY * session).unwrap();
+        told(&there, &truth.sites[..1]).0[[0, 0]]
+    };
+    let apart = level(3.0) - level(0.0);
+    assert!((apart - 8.0).abs() < 2.5, "{apart}");
 }
 
 #[test]

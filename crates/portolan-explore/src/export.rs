@@ -13,7 +13,8 @@ use portolan_io::picture::{
     residuals_figure, spectrum_figure,
 };
 use portolan_io::{
-    Format, PlaceTable, WriteOptions, write_map, write_model, write_predictions, write_readings,
+    Format, MomentFormat, PlaceTable, WriteOptions, write_map, write_model, write_predictions,
+    write_readings,
 };
 use tempfile::TempDir;
 
@@ -196,8 +197,9 @@ fn write_places(
 ) -> Result<(), Refusal> {
     let bands = request.bands.clone().unwrap_or_else(|| (0..model.bands()).collect());
     check_memory(places.sites.len().saturating_mul(bands.len()))?;
-    let points =
-        places.points(model, None).map_err(|why| Refusal::input(format!("places: {why}")))?;
+    let points = places
+        .points(model, &MomentFormat::default())
+        .map_err(|why| Refusal::input(format!("places: {why}")))?;
     let found = model.predict_points(&points, &bands, progress)?;
     let about = (model.labels(), &bands[..], model.scale());
     Ok(write_predictions(path, places, &found, about, false)?)

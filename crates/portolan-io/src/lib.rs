@@ -82,6 +82,6 @@ pub use places::{PlaceTable, read_places, write_predictions};
 pub use plan::{PlanOptions, parse_walls, read_walls};
 pub use stored_map::{MapFile, Strips};
 pub use summary::{ArraySummary, FileKind, FileSummary, QuantiserSummary, inspect};
-pub use survey::{Clock, moment};
+pub use survey::{Clock, MomentFormat};
 pub use table::{RowFilter, first_lines};
 pub use transmitters::{parse_transmitters, read_transmitters};

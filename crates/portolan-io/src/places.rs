@@ -9,7 +9,7 @@ use crate::error::{Check, Problem, Result};
 use crate::options::Unit;
 use crate::output::write_file;
 use crate::source::Source;
-use crate::survey::{Clock, moment};
+use crate::survey::MomentFormat;
 use crate::table::columns::{Position, device, height, position, time};
 use crate::table::lines::Lines;
 use crate::table::positions::{place, project};
@@ -31,14 +31,14 @@ impl PlaceTable {
     pub fn points(
         &self,
         model: &Model,
-        clock: Option<&Clock>,
+        format: &MomentFormat,
     ) -> std::result::Result<Points, String> {
         let points = Points::from(self.sites.clone());
         let header: Vec<&str> = self.header.iter().map(String::as_str).collect();
         let Some(column) = time(&header).filter(|_| model.sees_times()) else { return Ok(points) };
         let of = |(i, line): (usize, &Vec<String>)| match line.get(column).map(|t| t.trim()) {
             None | Some("") => Ok(f64::NAN),
-            Some(text) => moment(text, clock).map_err(|why| format!("line {}: {why}", i + 2)),
+            Some(text) => format.read(text).map_err(|why| format!("line {}: {why}", i + 2)),
         };
         let time_s =
             self.lines.iter().enumerate().map(of).collect::<std::result::Result<_, _>>()?;

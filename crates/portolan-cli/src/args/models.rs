@@ -109,6 +109,9 @@ pub struct PredictArgs {
     /// What times without a zone show: +2, +02:00:13 or Europe/Berlin
     #[arg(long, value_name = "OFFSET|ZONE", value_parser = Clock::parse, allow_hyphen_values = true)]
     pub utc_offset: Option<Clock>,
+    /// What plain numbers of times count, if the model was fitted with --time-unit
+    #[arg(long, value_name = "UNIT", value_parser = portolan_io::parse::time_unit)]
+    pub time_unit: Option<f64>,
     /// Write a map larger than memory in float64 instead of float32
     #[arg(long)]
     pub f64: bool,

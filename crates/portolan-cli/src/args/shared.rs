@@ -6,8 +6,8 @@ use clap::{Args, ValueEnum};
 use portolan::simulate::Scenario;
 use portolan::{Crs, Emitters, Grid};
 use portolan_io::{
-    BandBy, Clock, ColumnNames, Combine, Format, ReadOptions, RowFilter, Silence, SurveyOptions,
-    Unit,
+    BandBy, Clock, ColumnNames, Combine, Format, MomentFormat, ReadOptions, RowFilter, Silence,
+    SurveyOptions, Unit,
 };
 
 use super::parse;
@@ -159,6 +159,11 @@ pub struct SurveyArgs {
 }
 
 impl SurveyArgs {
+    /// How moments are written.
+    pub fn moment_format(&self) -> MomentFormat {
+        MomentFormat { clock: self.utc_offset.clone(), unit_s: self.time_unit }
+    }
+
     fn options(&self) -> SurveyOptions {
         SurveyOptions {
             columns: self.columns.clone(),

@@ -6,9 +6,10 @@ use portolan_io::{ReadOptions, read_model};
 use serde_json::json;
 
 use super::load_readings;
+use super::moments::new_times_note;
 use crate::args::ChangesArgs;
 use crate::failure::Failure;
-use crate::output::{emit, emit_json, figure, say, table};
+use crate::output::{emit, emit_json, figure, say, table, warn};
 use crate::watch::watched;
 
 pub fn run(args: &ChangesArgs) -> Result<(), Failure> {
@@ -16,9 +17,18 @@ pub fn run(args: &ChangesArgs) -> Result<(), Failure> {
     let given = args.read.options();
     let options = ReadOptions { crs: given.crs.or(model.crs()), further: true, ..given };
     let readings = load_readings(&args.readings, &options)?;
+    warn(&Vec::from_iter(new_times_note(&model, &readings)));
     let found = watched("comparing", |progress| model.changes(&readings, args.rate, progress))
         .map_err(|error| Failure::from(error).about(&args.readings))?;
     let changed = found.iter().filter(|change| change.kind != ChangeKind::Same).count();
+    let gone = found.iter().filter(|change| change.kind == ChangeKind::Gone).count();
+    if 2 * gone > found.len() {
+        warn(&[format!(
+            "{gone} of {} bands are gone: is that all that was listened for? Mark what was not heard \
+             by --not-heard",
+            found.len()
+        )]);
+    }
     if args.json {
         let bands: Vec<_> = found
             .iter()

@@ -5,7 +5,7 @@ use portolan::coverage::CERTAINTIES;
 use portolan_io::covered::Counted;
 use portolan_io::export::GridRequest;
 use portolan_io::picture::Typeface;
-use portolan_io::{FileKind, ReadOptions, inspect, read_map_part, read_model};
+use portolan_io::{FileKind, MomentFormat, ReadOptions, inspect, read_map_part, read_model};
 
 use super::moments::at_moment;
 use super::picture::{kind_of, save};
@@ -60,7 +60,7 @@ pub fn run(args: &CoverageArgs) -> Result<(), Failure> {
 }
 
 fn of_model(args: &CoverageArgs) -> Result<Counted, Failure> {
-    let model = at_moment(read_model(&args.input)?, &args.moment, None)?;
+    let model = at_moment(read_model(&args.input)?, &args.moment, &MomentFormat::default())?;
     let request = GridRequest {
         grid: args.grid,
         cell_m: args.cell_m,

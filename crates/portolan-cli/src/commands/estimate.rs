@@ -2,12 +2,14 @@
 
 use std::time::Instant;
 
-use portolan_io::export::{GridRequest, MapRequest, MapSize, check_map, draw_map, draw_moments};
+use portolan_io::export::{
+    GridRequest, MapRequest, MapSize, check_map, check_moments, draw_map, draw_moments,
+};
 use portolan_io::gis::Mask;
 use serde_json::json;
 
 use super::fit::{emitters_table, fitted, headline, report};
-use super::moments::{at_moment, series};
+use super::moments::{at_moment, one, series};
 use super::{Seconds, check_target};
 use crate::args::EstimateArgs;
 use crate::failure::Failure;
@@ -16,6 +18,13 @@ use crate::watch::{check_interrupt, watched};
 
 pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
     check_target(&args.output, args.force)?;
+    // Moments that cannot be read are found before the fit.
+    let format = &args.fit.read.survey.moment_format();
+    let moments = series(&args.moment, format)?;
+    if moments.is_some() {
+        check_moments(&args.output)?;
+    }
+    one(&args.moment, format)?;
     let (readings, model, seconds) = fitted(&args.fit, &args.output, |method, readings| {
         let size = MapSize::of_method(method, readings.grid_or_default()?, readings);
         // Polygons that cannot be read are found before the fit.
@@ -25,11 +34,9 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
         Ok(())
     })?;
     check_interrupt()?;
-    let clock = args.fit.read.survey.utc_offset.as_ref();
-    let moments = series(&args.moment, clock)?;
     let model = match moments {
         Some(_) => model,
-        None => at_moment(model, &args.moment, clock)?,
+        None => at_moment(model, &args.moment, format)?,
     };
     let start = Instant::now();
     let grid = GridRequest { z_m: args.z, ..GridRequest::default() }.on(&model)?;

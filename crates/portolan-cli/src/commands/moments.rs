@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use portolan::estimate::{Capability, Entry, methods_with};
 use portolan::{Model, Readings};
-use portolan_io::{Clock, moment};
+use portolan_io::MomentFormat;
 
 use crate::args::MomentArgs;
 use crate::failure::Failure;
@@ -14,27 +14,33 @@ use crate::output::warn;
 pub fn at_moment(
     model: Model,
     asked: &MomentArgs,
-    clock: Option<&Clock>,
+    format: &MomentFormat,
 ) -> Result<Model, Failure> {
-    let Some(text) = &asked.at else { return Ok(model) };
-    let time_s =
-        moment(text, clock).map_err(|why| Failure::input(format!("--at {text}: {why}")))?;
+    let Some(time_s) = one(asked, format)? else { return Ok(model) };
     let there = model.at_time(time_s)?;
     warn(&Vec::from_iter(ahead_note(&model, time_s)));
     Ok(there)
+}
+
+/// The one moment that was asked for; None where none was, or several.
+pub fn one(asked: &MomentArgs, format: &MomentFormat) -> Result<Option<f64>, Failure> {
+    let Some(text) = asked.at.as_deref().filter(|text| !text.contains('/')) else {
+        return Ok(None);
+    };
+    format.read(text).map(Some).map_err(|why| Failure::input(format!("--at {text}: {why}")))
 }
 
 /// More moments than this are no request but a slip.
 const MOST_MOMENTS: f64 = 10_000.0;
 
 /// The moments of FROM/TO/STEP; None where one moment, or none, was asked for.
-pub fn series(asked: &MomentArgs, clock: Option<&Clock>) -> Result<Option<Vec<f64>>, Failure> {
+pub fn series(asked: &MomentArgs, format: &MomentFormat) -> Result<Option<Vec<f64>>, Failure> {
     let Some(text) = asked.at.as_deref().filter(|text| text.contains('/')) else { return Ok(None) };
     let wrong = |why: String| Failure::input(format!("--at {text}: {why}"));
     let &[from, to, step] = &text.split('/').collect::<Vec<_>>()[..] else {
         return Err(wrong("expected MOMENT or FROM/TO/STEP".into()));
     };
-    let (from, to) = (moment(from, clock).map_err(wrong)?, moment(to, clock).map_err(wrong)?);
+    let (from, to) = (format.read(from).map_err(wrong)?, format.read(to).map_err(wrong)?);
     let digits = step.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(step.len());
     let (number, unit) = step.split_at(digits);
     let unit = match unit {
@@ -78,6 +84,29 @@ pub fn ahead_note(model: &Model, time_s: f64) -> Option<String> {
     (outside > 0.0 && outside.is_finite()).then(|| {
         let side = if time_s > to { "after the last" } else { "before the first" };
         format!("the moment asked for is {} {side} reading: a forecast", lasting(outside))
+    })
+}
+
+/// New readings that lie so many times the model's own span away are of another clock.
+const FAR_AWAY: f64 = 20.0;
+
+/// What is odd about the times of new readings beside those of a model.
+pub fn new_times_note(model: &Model, readings: &Readings) -> Option<String> {
+    let (from, to) = model.time_span().filter(|_| model.sees_times())?;
+    let Some((first, last)) = readings.points().time_span() else {
+        return Some(
+            "the readings have no times: they are taken as the next survey after the model's"
+                .into(),
+        );
+    };
+    let away = if first > to { first - to } else { from - last };
+    (away > FAR_AWAY * (to - from)).then(|| {
+        format!(
+            "the readings were taken {} from the model's, which span {}: another clock? --time-unit \
+             says what plain numbers of times count",
+            lasting(away),
+            lasting(to - from)
+        )
     })
 }
 

@@ -85,8 +85,7 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
 
 /// The map of a model at the moment asked for.
 fn drawn(args: &PlotArgs, region: Option<Region>) -> Result<RadioMap, Failure> {
-    let clock = args.read.survey.utc_offset.as_ref();
-    let model = at_moment(read_model(&args.map)?, &args.moment, clock)?;
+    let model = at_moment(read_model(&args.map)?, &args.moment, &args.read.survey.moment_format())?;
     let grid = GridRequest { region, ..GridRequest::default() }.on(&model)?;
     Ok(watched("drawing", |progress| model.map(grid, progress))?)
 }

@@ -7,7 +7,9 @@ use portolan_io::export::{
     GridRequest, MapRequest, MapSize, Needs, check_map, draw_map, draw_moments,
 };
 use portolan_io::gis::Mask;
-use portolan_io::{PlaceTable, check_output, read_model, read_places, write_predictions};
+use portolan_io::{
+    MomentFormat, PlaceTable, check_output, read_model, read_places, write_predictions,
+};
 use serde_json::json;
 
 use super::moments::{ahead_note, at_moment, series};
@@ -32,8 +34,8 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
             check_apart(&args.output, &[&args.model])?;
         }
     }
-    let clock = args.utc_offset.as_ref();
-    let moments = series(&args.moment, clock)?;
+    let format = &MomentFormat { clock: args.utc_offset.clone(), unit_s: args.time_unit };
+    let moments = series(&args.moment, format)?;
     let model = match (&moments, &args.places) {
         (Some(_), Some(_)) => {
             return Err(Failure::input(
@@ -41,7 +43,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
             ));
         }
         (Some(_), None) => read_model(&args.model)?,
-        (None, _) => at_moment(read_model(&args.model)?, &args.moment, clock)?,
+        (None, _) => at_moment(read_model(&args.model)?, &args.moment, format)?,
     };
     if let Some(moments) = &moments {
         warn(&Vec::from_iter(moments.last().and_then(|last| ahead_note(&model, *last))));
@@ -62,7 +64,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
                 })?;
             } else {
                 let wrong = |why: String| Failure::input(format!("{}: {why}", path.display()));
-                let points = places.points(&model, clock).map_err(wrong)?;
+                let points = places.points(&model, format).map_err(wrong)?;
                 notes.extend(points.time_span().and_then(|(_, last)| ahead_note(&model, last)));
                 found = watched("predicting", |progress| {
                     model.predict_points(&points, &bands, progress)

@@ -5,6 +5,7 @@ use std::time::Instant;
 use portolan_io::{ReadOptions, check_output, read_model, write_model};
 use serde_json::json;
 
+use super::moments::new_times_note;
 use super::{check_apart, load_readings};
 use crate::args::UpdateArgs;
 use crate::failure::Failure;
@@ -18,6 +19,9 @@ pub fn run(args: &UpdateArgs) -> Result<(), Failure> {
     let given = args.read.options();
     let options = ReadOptions { crs: given.crs.or(model.crs()), further: true, ..given };
     let readings = load_readings(&args.readings, &options)?;
+    warn(&Vec::from_iter(
+        new_times_note(&model, &readings).filter(|_| readings.points().time_span().is_some()),
+    ));
     let start = Instant::now();
     let updated =
         model.updated(&readings).map_err(|error| Failure::from(error).about(&args.readings))?;

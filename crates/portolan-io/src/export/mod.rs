@@ -9,7 +9,7 @@ use std::path::Path;
 use ndarray::Axis;
 use portolan::{Crs, Grid, InputError, Model, Progress, Region, Site};
 
-pub use moments::draw_moments;
+pub use moments::{check_moments, draw_moments};
 pub use needs::{BYTES_AT_ONCE, MapSize, Needs};
 pub(crate) use parts::about_model;
 pub use parts::{ModelParts, PartFailure, WatchedParts};

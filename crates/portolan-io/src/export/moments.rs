@@ -1,5 +1,7 @@
 //! Maps of one area at several moments, in one file.
 
+use std::path::Path;
+
 use ndarray::{Array4, Axis};
 use portolan::{InputError, Model, Progress};
 
@@ -16,6 +18,18 @@ use crate::{memory, npz};
 /// Bytes of memory for a number of a file: as drawn, and as written.
 const BYTES: u64 = 24;
 
+/// The format of a file of several moments, if it can hold them.
+pub fn check_moments(output: &Path) -> crate::error::Result<Format> {
+    match Format::of_output(output)? {
+        format @ (Format::NetCdf | Format::Npz) => Ok(format),
+        other => {
+            let message =
+                format!("{other} holds one moment: maps of several are written as .npz or .nc");
+            Err(Problem::new(message).in_target(output))
+        }
+    }
+}
+
 /// Draws a model at moments in seconds since 1970 and writes the maps into one file with an axis of
 /// time: `time_s` and `map` (moments, rows, columns, bands) in .npz, by the CF conventions in .nc.
 /// Returns what the user should know.
@@ -27,7 +41,7 @@ pub fn draw_moments(
     let MapRequest { model, grid, bands, mask, output, force, .. } = *request;
     mask.check(model.gives_spread()).map_err(InputError::Request)?;
     let wrong = |problem: Problem| PartFailure::from(problem.in_target(output));
-    let format = Format::of_output(output)?;
+    let format = check_moments(output)?;
     let layers = (bands.len() * time_s.len()) as u64 * if model.gives_spread() { 3 } else { 1 };
     let bytes = (grid.cells() as u64).saturating_mul(layers).saturating_mul(BYTES);
     let what = format!("maps of {} moments", time_s.len());
@@ -53,7 +67,7 @@ pub fn draw_moments(
             write_moments(output, Some(time_s), &mut moments, force)?;
             moments.into_iter().map(|parts| parts.into_inner().loudest).fold(0.0, f64::max)
         }
-        Format::Npz => {
+        _ => {
             let shape = (time_s.len(), grid.rows(), grid.cols(), bands.len());
             let mut power = Array4::<f64>::zeros(shape);
             let mut spread = model.gives_spread().then(|| Array4::<f64>::zeros(shape));
@@ -78,11 +92,6 @@ pub fn draw_moments(
             check_space(output, npz::length(&arrays))?;
             write_file(output, force, |out| npz::write(&arrays, out))?;
             power.iter().copied().filter(|x| !x.is_nan()).fold(0.0, f64::max)
-        }
-        other => {
-            let message =
-                format!("{other} holds one moment: maps of several are written as .npz or .nc");
-            return Err(wrong(Problem::new(message)));
         }
     };
     Ok(far_above(loudest, model.loudest()).into_iter().chain(mask.note()).collect())

@@ -94,27 +94,48 @@ impl Clock {
     }
 }
 
-/// A moment in seconds since 1970: a number, or a date and time with an offset of its own, or on a
-/// clock that is given.
+/// How moments are written: on which clock, and what plain numbers count.
 ///
 /// ```
-/// use portolan_io::{Clock, moment};
-/// assert_eq!(moment("2024-05-01T12:30:00Z", None), Ok(1_714_566_600.0));
-/// assert_eq!(moment("1714566600", None), Ok(1_714_566_600.0));
-/// assert!(moment("2024-05-01 14:30", None).unwrap_err().contains("no zone"));
-/// assert_eq!(moment("2024-05-01 14:30", Some(&Clock::parse("+2")?)), Ok(1_714_566_600.0));
+/// use portolan_io::{Clock, MomentFormat};
+/// let usual = MomentFormat::default();
+/// assert_eq!(usual.read("2024-05-01T12:30:00Z"), Ok(1_714_566_600.0));
+/// assert_eq!(usual.read("1714566600"), Ok(1_714_566_600.0));
+/// assert!(usual.read("2024-05-01 14:30").unwrap_err().contains("no zone"));
+/// let summer = MomentFormat { clock: Some(Clock::parse("+2")?), ..usual };
+/// assert_eq!(summer.read("2024-05-01 14:30"), Ok(1_714_566_600.0));
+/// let minutes = MomentFormat { unit_s: Some(60.0), ..MomentFormat::default() };
+/// assert_eq!(minutes.read("1.5"), Ok(90.0));
 /// # Ok::<(), String>(())
 /// ```
-pub fn moment(text: &str, clock: Option<&Clock>) -> Result<f64, String> {
-    if clock.is_none() && has_no_zone(text) {
-        return Err(format!(
-            "the time '{text}' has no zone: write it with one (2024-05-01T12:30:00Z or +02:00 \
-             behind it), or give --utc-offset"
-        ));
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MomentFormat {
+    /// The clock of times without a zone; None where they are refused.
+    pub clock: Option<Clock>,
+    /// Seconds that plain numbers count; None where they are seconds since 1970.
+    pub unit_s: Option<f64>,
+}
+
+impl MomentFormat {
+    /// The seconds of a moment, counted as those of the readings are.
+    pub fn read(&self, text: &str) -> Result<f64, String> {
+        if let (Some(unit_s), Ok(number)) = (self.unit_s, text.trim().parse::<f64>())
+            && number.is_finite()
+        {
+            return Ok(unit_s * number);
+        }
+        if self.clock.is_none() && has_no_zone(text) {
+            return Err(format!(
+                "the time '{text}' has no zone: write it with one (2024-05-01T12:30:00Z or +02:00 \
+                 behind it), or give --utc-offset"
+            ));
+        }
+        self.clock.as_ref().unwrap_or(&Clock::UTC).seconds(text, None).ok_or_else(|| {
+            format!(
+                "'{text}': expected a time, such as 2024-05-01T12:30:00Z, or seconds since 1970"
+            )
+        })
     }
-    clock.unwrap_or(&Clock::UTC).seconds(text, None).ok_or_else(|| {
-        format!("'{text}': expected a time, such as 2024-05-01T12:30:00Z, or seconds since 1970")
-    })
 }
 
 fn since_1970(time: jiff::Timestamp) -> f64 {

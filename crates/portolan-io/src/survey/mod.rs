@@ -10,7 +10,7 @@ mod sweep;
 mod track;
 
 pub(crate) use clock::TimeColumn;
-pub use clock::{Clock, moment};
+pub use clock::{Clock, MomentFormat};
 pub(crate) use devices::DeviceNames;
 pub(crate) use points::{is_geojson, table_of_points};
 pub(crate) use sightings::{BandKind, MOST_ENTRIES, Sighting, Sightings, channel_hz, gather};

@@ -1,5 +1,6 @@
 //! Models in files: the same to the last bit, or refused.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use ndarray::Array2;
@@ -214,7 +215,10 @@ fn a_model_without_one_of_its_arrays_does_not_panic() {
 fn arrays_of_another_length_or_of_wild_numbers_do_not_panic() {
     for (method, _) in METHODS {
         let bytes = bytes_of(method);
-        for name in names(&bytes) {
+        // One of the arrays that differ in their numbers only: a law, a band, a member.
+        let mut kinds = HashSet::new();
+        let kind = |name: &String| name.replace(|c: char| c.is_ascii_digit(), "");
+        for name in names(&bytes).into_iter().filter(|name| kinds.insert(kind(name))) {
             // The last element is dropped, in the header too where the array has one axis.
             survive(&with_array(&bytes, &name, |npy| shortened(&npy)));
             for wild in [f64::NAN, f64::INFINITY, -1.0, 0.0, 1e300] {

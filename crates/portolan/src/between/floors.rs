@@ -92,7 +92,7 @@ mod tests {
         let up = |z_m: f64| Site::new(0.0, 0.0).at_height(z_m);
         for (a, b, slabs) in [
             // An access point under the ceiling and a phone in the hand, on one floor.
-            (2.8, 1.0, 0.0),
+            (2.8, 1.0, 0.0f64),
             // The same access point and a phone one floor up.
             (2.8, 4.0, 1.0),
             (1.0, 2.9, 0.0),

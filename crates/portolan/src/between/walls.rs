@@ -143,8 +143,11 @@ impl Walls {
     }
 }
 
+/// Ends, heights and material of a wall, lengths in millimetres.
+type Same = ([(i64, i64); 2], Option<(i64, i64)>, String);
+
 /// Equal for walls that are the same, whichever end comes first.
-fn same(wall: &Wall) -> ([(i64, i64); 2], Option<(i64, i64)>, String) {
+fn same(wall: &Wall) -> Same {
     let millimetres = |v: f64| (1000.0 * v).round() as i64;
     let mut ends = [wall.from, wall.to].map(|end| (millimetres(end.x_m), millimetres(end.y_m)));
     ends.sort_unstable();

@@ -322,7 +322,7 @@ impl Fit {
         let crossed = (0..self.numbers.len()).map(|c| each.iter().any(|(own, _)| own[c]));
         let varying =
             columns.iter().enumerate().filter(|(c, _)| each.iter().any(|(_, own)| own[*c]));
-        let varies = varying.map(|(_, column)| column.to_vec()).collect();
+        let varies = varying.map(|(_, column)| (*column).clone()).collect();
         Ok(Crossings { crossed: crossed.collect(), varies })
     }
 

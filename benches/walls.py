@@ -1,7 +1,7 @@
 """Walls and floors between transmitters and places: errors at held-out places of a measured building.
 
     python3 benches/walls.py FOLDER [--splits 10] [--method field] [--rows known,unknown,wrong]
-                                    [--portolan PATH]
+                                    [--train 0.05,blocks] [--portolan PATH]
 
 FOLDER holds places.csv (x_m, y_m, z_m, level, gain_db_*), transmitters.csv and walls.csv. Every row
 fits and predicts with the command. A row prints the rmse in dB and the share of readings that lie in
@@ -119,13 +119,14 @@ def main():
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--method", default="field")
     parser.add_argument("--rows", default="known,unknown,wrong")
+    parser.add_argument("--train", default=",".join([*map(str, SHARES), "blocks", "level 7", "level 8"]))
     parser.add_argument("--portolan", default=str(BUILT))
     args = parser.parse_args()
     survey = Survey(args.folder, args.portolan)
     known = ["--transmitters", str(args.folder / "transmitters.csv")]
     floors = ["--floor-height", "3"]
     plan = ["--walls", str(args.folder / "walls.csv"), *floors]
-    names = [str(share) for share in SHARES] + ["blocks", "level 7", "level 8"]
+    names = args.train.split(",")
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         variants = {}

@@ -15,8 +15,13 @@ from ._transmitters import table_text
 Walls = Any
 
 
-def obstacles_to(readings: Readings, walls: Walls, floor_height: float | None) -> Any:
-    """Walls and floors around readings; None without any."""
+def obstacles_to(
+    readings: Readings, walls: Walls, floor_height: float | None, *, accept: bool = False
+) -> Any:
+    """Walls and floors around readings; None without any.
+
+    ``accept`` takes a plan that lies far from the readings or is tiny beside them.
+    """
     if walls is None and floor_height is None:
         return None
     path = text = None
@@ -29,7 +34,9 @@ def obstacles_to(readings: Readings, walls: Walls, floor_height: float | None) -
     elif walls is not None:
         text = table_text(walls, "walls")
     height = None if floor_height is None else float(floor_height)
-    return _native.NativeObstacles(readings._native, path=path, text=text, floor_height=height)
+    return _native.NativeObstacles(
+        readings._native, path=path, text=text, floor_height=height, accept=accept
+    )
 
 
 __all__ = ["Walls", "obstacles_to"]

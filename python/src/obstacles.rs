@@ -18,17 +18,19 @@ pub struct NativeObstacles {
 
 #[pymethods]
 impl NativeObstacles {
-    /// From a plan in a file or its text, and metres from floor to floor.
+    /// From a plan in a file or its text, and metres from floor to floor; `accept` takes a plan that lies
+    /// far from the readings or is tiny beside them.
     #[new]
-    #[pyo3(signature = (readings, *, path = None, text = None, floor_height = None))]
+    #[pyo3(signature = (readings, *, path = None, text = None, floor_height = None, accept = false))]
     fn new(
         readings: &Bound<'_, NativeReadings>,
         path: Option<PathBuf>,
         text: Option<&str>,
         floor_height: Option<f64>,
+        accept: bool,
     ) -> PyResult<Self> {
         let readings = &readings.get().inner;
-        let options = PlanOptions { floor_height_m: floor_height, accept: false };
+        let options = PlanOptions { floor_height_m: floor_height, accept };
         let mut inner: Vec<Arc<dyn Between>> = Vec::new();
         if let Some(path) = path {
             inner.push(Arc::new(read_walls(path, readings, options).map_err(errors::io)?));

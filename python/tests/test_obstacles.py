@@ -8,6 +8,7 @@ import numpy as np
 import portolan
 import pytest
 from conftest import Command
+from portolan._obstacles import obstacles_to
 
 
 def house(seed: int) -> tuple[portolan.Readings, Any, list[Any]]:
@@ -56,6 +57,30 @@ def test_walls_for_a_method_that_cannot_use_them_are_refused() -> None:
         portolan.fit(readings, "kriging", walls=plan[0])
     with pytest.raises(ValueError, match="no wall"):
         portolan.fit(readings, "field", walls={"type": "FeatureCollection", "features": []})
+
+
+def test_a_plan_elsewhere_is_accepted_if_asked() -> None:
+    readings, _, _ = house(5)
+    far = {"type": "LineString", "coordinates": [[5000, 0], [5000, 20]]}
+    with pytest.raises(ValueError, match="km from the readings"):
+        obstacles_to(readings, far, None)
+    assert obstacles_to(readings, far, None, accept=True) is not None
+
+
+def test_floors_of_geojson_need_a_height() -> None:
+    readings, masts, plan = house(6)
+    feature = {"type": "Feature", "properties": {"level": 0}, "geometry": plan[0]}
+    with pytest.raises(ValueError, match="floor-height"):
+        portolan.fit(readings, "field", walls=feature)
+
+
+def test_a_model_with_walls_says_why_it_cannot_be_updated() -> None:
+    readings, masts, plan = house(7)
+    known = {"x_m": masts[:, 0], "y_m": masts[:, 1], "band": [0, 1]}
+    collection = {"type": "GeometryCollection", "geometries": plan}
+    model = portolan.fit(readings, "field", transmitters=known, walls=collection)
+    with pytest.raises(ValueError, match="obstacles"):
+        model.update(readings)
 
 
 def test_validate_takes_walls() -> None:

@@ -14,21 +14,26 @@ use crate::table::lines::Lines;
 const MOST_BYTES: u64 = 1 << 28;
 /// Property names that say what a wall is made of.
 const MATERIAL: [&str; 4] = ["material", "class", "kind", "type"];
+/// Names of the floor that a wall is on.
+const FLOOR: [&str; 2] = ["floor", "level"];
 /// A plan farther from the readings than so many times the larger of both is of another place.
 const APART: f64 = 1.0;
+/// A plan smaller than this share of the survey is in another unit.
+const TINY: f64 = 0.01;
 
 /// How a plan is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlanOptions {
     /// Metres from floor to floor, where walls are of one floor.
     pub floor_height_m: Option<f64>,
-    /// Goes on where the plan lies far from the readings.
+    /// Goes on where the plan lies far from the readings, or is tiny beside them.
     pub accept: bool,
 }
 
 /// Reads the walls around some readings: a table with `x1_m`, `y1_m`, `x2_m`, `y2_m` (or `lat1`,
 /// `lon1`, `lat2`, `lon2`), optionally `material` and `floor`; or GeoJSON with LineStrings and
-/// Polygons and the property `material`. Longitudes and latitudes are projected like the readings.
+/// Polygons and the properties `material` and `floor`. Longitudes and latitudes are projected like the
+/// readings.
 ///
 /// ```
 /// use portolan_io::{PlanOptions, read_walls};
@@ -67,7 +72,7 @@ fn parse(bytes: &[u8], readings: &Readings, options: PlanOptions) -> Check<Walls
     let projection = readings.crs().map(Projection::of).transpose()?;
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     let walls = match first {
-        Some(b'{') => geojson(bytes, projection.as_ref())?,
+        Some(b'{') => geojson(bytes, projection.as_ref(), options.floor_height_m)?,
         _ => table(bytes, projection.as_ref(), options.floor_height_m)?,
     };
     if walls.is_empty() {
@@ -92,7 +97,15 @@ fn check_near(plan: Region, survey: Region) -> Check<()> {
         survey.high.y_m,
     ));
     let size = |r: &Region| r.width_m().max(r.height_m());
-    if apart <= APART * size(&plan).max(size(&survey)) {
+    let (wide, survey_wide) = (size(&plan), size(&survey));
+    if wide < TINY * survey_wide {
+        return Err(Problem::new(format!(
+            "the plan is {wide:.2} m wide and the readings {survey_wide:.0} m: if it is in longitudes \
+             and latitudes, name the coordinate system of the readings by --crs; or go on with \
+             --accept"
+        )));
+    }
+    if apart <= APART * wide.max(survey_wide) {
         return Ok(());
     }
     let far = match apart >= 1000.0 {
@@ -131,7 +144,7 @@ impl Columns {
                 ));
             }
         };
-        Ok(Self { ends, degrees, material: find(&MATERIAL), floor: find(&["floor", "level"]) })
+        Ok(Self { ends, degrees, material: find(&MATERIAL), floor: find(&FLOOR) })
     }
 }
 
@@ -168,74 +181,120 @@ fn table(
         let material = columns.material.map_or("", |column| fields[column].trim());
         let mut wall = Wall::new(place(ends[0], ends[1])?, place(ends[2], ends[3])?, material);
         if let Some(column) = columns.floor.filter(|&column| !fields[column].trim().is_empty()) {
-            let height = floor_height_m.ok_or_else(|| {
-                Problem::new(
-                    "walls are of one floor each: give the height of a floor by --floor-height",
-                )
-            })?;
-            let low = height * line.number(column)?;
-            wall = wall.between_heights(low, low + height);
+            let height = floor_height(floor_height_m)?;
+            let (low_m, high_m) = heights_of(line.number(column)?, height);
+            wall = wall.between_heights(low_m, high_m);
         }
         walls.push(wall);
     }
     Ok(walls)
 }
 
-fn geojson(bytes: &[u8], projection: Option<&Projection>) -> Check<Vec<Wall>> {
+fn floor_height(given_m: Option<f64>) -> Check<f64> {
+    given_m.ok_or_else(|| {
+        Problem::new("walls are of one floor each: give the height of a floor by --floor-height")
+    })
+}
+
+/// From where to where a floor reaches.
+fn heights_of(floor: f64, height_m: f64) -> (f64, f64) {
+    (height_m * floor, height_m * floor + height_m)
+}
+
+/// What the walls of a feature share.
+#[derive(Clone, Copy)]
+struct Kind<'a> {
+    material: &'a str,
+    heights_m: Option<(f64, f64)>,
+}
+
+fn geojson(
+    bytes: &[u8],
+    projection: Option<&Projection>,
+    floor_height_m: Option<f64>,
+) -> Check<Vec<Wall>> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         Problem::new(format!("line {line}, column {column}: is no GeoJSON"))
     })?;
     let mut walls = Vec::new();
-    collect(&value, "", projection, &mut walls)?;
+    let kind = Kind { material: "", heights_m: None };
+    Geometry { projection, floor_height_m }.collect(&value, kind, &mut walls)?;
     Ok(walls)
 }
 
-fn collect(
-    value: &Value,
-    material: &str,
-    projection: Option<&Projection>,
-    walls: &mut Vec<Wall>,
-) -> Check<()> {
-    let list = |key: &str| value.get(key).and_then(Value::as_array).into_iter().flatten();
-    let lines = |list: Option<&Value>| -> Vec<Value> {
-        list.and_then(Value::as_array).cloned().unwrap_or_default()
-    };
-    match value.get("type").and_then(Value::as_str) {
-        Some("FeatureCollection") => {
-            list("features").try_for_each(|own| collect(own, material, projection, walls))
-        }
-        Some("GeometryCollection") => {
-            list("geometries").try_for_each(|own| collect(own, material, projection, walls))
-        }
-        Some("Feature") => {
-            let properties = value.get("properties");
-            let own = MATERIAL.iter().find_map(|name| properties?.get(name)?.as_str());
-            match value.get("geometry") {
+/// How geometries are read.
+#[derive(Clone, Copy)]
+struct Geometry<'a> {
+    projection: Option<&'a Projection>,
+    floor_height_m: Option<f64>,
+}
+
+impl Geometry<'_> {
+    fn collect(self, value: &Value, kind: Kind<'_>, walls: &mut Vec<Wall>) -> Check<()> {
+        let list = |key: &str| value.get(key).and_then(Value::as_array).into_iter().flatten();
+        let lines = |list: Option<&Value>| -> Vec<Value> {
+            list.and_then(Value::as_array).cloned().unwrap_or_default()
+        };
+        match value.get("type").and_then(Value::as_str) {
+            Some("FeatureCollection") => {
+                list("features").try_for_each(|own| self.collect(own, kind, walls))
+            }
+            Some("GeometryCollection") => {
+                list("geometries").try_for_each(|own| self.collect(own, kind, walls))
+            }
+            Some("Feature") => match value.get("geometry") {
                 Some(geometry) if !geometry.is_null() => {
-                    collect(geometry, own.unwrap_or(material), projection, walls)
+                    let own = self.kind(value.get("properties"), kind)?;
+                    self.collect(geometry, own, walls)
                 }
                 _ => Ok(()),
+            },
+            Some("LineString") => line(value.get("coordinates"), kind, self.projection, walls),
+            Some("MultiLineString" | "Polygon") => {
+                let mut all = lines(value.get("coordinates")).into_iter();
+                all.try_for_each(|own| line(Some(&own), kind, self.projection, walls))
             }
+            Some("MultiPolygon") => {
+                let polygons = lines(value.get("coordinates")).into_iter();
+                let mut rings = polygons.flat_map(|p| lines(Some(&p)));
+                rings.try_for_each(|own| line(Some(&own), kind, self.projection, walls))
+            }
+            Some("Point" | "MultiPoint") => Ok(()),
+            _ => Err(Problem::new("is no GeoJSON, expected LineStrings and Polygons")),
         }
-        Some("LineString") => line(value.get("coordinates"), material, projection, walls),
-        Some("MultiLineString" | "Polygon") => {
-            let mut all = lines(value.get("coordinates")).into_iter();
-            all.try_for_each(|own| line(Some(&own), material, projection, walls))
-        }
-        Some("MultiPolygon") => {
-            let rings = lines(value.get("coordinates")).into_iter().flat_map(|p| lines(Some(&p)));
-            rings.into_iter().try_for_each(|own| line(Some(&own), material, projection, walls))
-        }
-        Some("Point" | "MultiPoint") => Ok(()),
-        _ => Err(Problem::new("is no GeoJSON, expected LineStrings and Polygons")),
+    }
+
+    /// What the properties of a feature say of its walls.
+    fn kind<'k>(self, properties: Option<&'k Value>, around: Kind<'k>) -> Check<Kind<'k>> {
+        let material = MATERIAL.iter().find_map(|name| properties?.get(name)?.as_str());
+        let floor = FLOOR.iter().find_map(|name| match properties?.get(name)? {
+            Value::Null => None,
+            Value::String(text) if text.trim().is_empty() => None,
+            other => Some(other),
+        });
+        let heights_m = match floor {
+            None => around.heights_m,
+            Some(value) => {
+                let height = floor_height(self.floor_height_m)?;
+                let number = match value {
+                    Value::String(text) => text.trim().parse().ok(),
+                    other => other.as_f64(),
+                };
+                let floor = number.filter(|floor: &f64| floor.is_finite()).ok_or_else(|| {
+                    Problem::new(format!("the floor {value} of a wall: expected a number"))
+                })?;
+                Some(heights_of(floor, height))
+            }
+        };
+        Ok(Kind { material: material.unwrap_or(around.material), heights_m })
     }
 }
 
 /// The walls along a line of positions.
 fn line(
     value: Option<&Value>,
-    material: &str,
+    kind: Kind<'_>,
     projection: Option<&Projection>,
     walls: &mut Vec<Wall>,
 ) -> Check<()> {
@@ -254,7 +313,13 @@ fn line(
         }
     };
     let sites: Vec<Site> = places.iter().map(site).collect::<Check<_>>()?;
-    walls.extend(sites.windows(2).map(|pair| Wall::new(pair[0], pair[1], material)));
+    walls.extend(sites.windows(2).map(|pair| {
+        let wall = Wall::new(pair[0], pair[1], kind.material);
+        match kind.heights_m {
+            Some((low_m, high_m)) => wall.between_heights(low_m, high_m),
+            None => wall,
+        }
+    }));
     Ok(())
 }
 
@@ -314,5 +379,36 @@ mod tests {
         let walls = parse(text.as_bytes(), &readings(), options).unwrap();
         let heights: Vec<_> = walls.walls().iter().map(|w| w.heights_m).collect();
         assert_eq!(heights, [Some((6.0, 9.0)), None]);
+    }
+
+    #[test]
+    fn walls_of_geojson_have_the_heights_of_their_floor() {
+        let feature = |floor: &str| {
+            format!(
+                r#"{{"type": "Feature", "properties": {{{floor}}}, "geometry":
+                {{"type": "LineString", "coordinates": [[0, 0], [4, 1]]}}}}"#
+            )
+        };
+        let features = [r#""floor": 0"#, r#""level": "2""#, r#""floor": null"#].map(feature);
+        let text =
+            format!(r#"{{"type": "FeatureCollection", "features": [{}]}}"#, features.join(","));
+        let options = PlanOptions { floor_height_m: Some(3.0), accept: false };
+        let walls = parse(text.as_bytes(), &readings(), options).unwrap();
+        let heights: Vec<_> = walls.walls().iter().map(|w| w.heights_m).collect();
+        assert_eq!(heights, [Some((0.0, 3.0)), Some((6.0, 9.0)), None]);
+        let error = read(&text).unwrap_err().to_string();
+        assert!(error.contains("--floor-height"), "{error}");
+        let text = feature(r#""floor": "ground""#);
+        let error = parse(text.as_bytes(), &readings(), options).unwrap_err().to_string();
+        assert!(error.contains("ground") && error.contains("number"), "{error}");
+    }
+
+    #[test]
+    fn plans_in_degrees_beside_readings_in_metres_are_refused() {
+        let text = r#"{"type": "LineString", "coordinates": [[8.40, 5.01], [8.4001, 5.0102]]}"#;
+        let error = read(text).unwrap_err().to_string();
+        assert!(error.contains("--crs") && error.contains("--accept"), "{error}");
+        let options = PlanOptions { accept: true, ..PlanOptions::default() };
+        assert_eq!(parse(text.as_bytes(), &readings(), options).unwrap().walls().len(), 1);
     }
 }

@@ -60,6 +60,12 @@ pub trait Between: Send + Sync + fmt::Debug {
     /// The numbers between a transmitter and places, places x columns.
     fn between(&self, transmitter: Site, at: &[Site]) -> Array2<f64>;
 
+    /// Metres from floor to floor, where it knows: transmitters are then sought one floor above and below
+    /// a survey of one floor.
+    fn floor_height_m(&self) -> Option<f64> {
+        None
+    }
+
     /// Writes what it takes to say the same of any other place.
     fn save(&self, archive: &mut Archive);
 }

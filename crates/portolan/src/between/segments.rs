@@ -116,18 +116,31 @@ impl Segments {
     }
 }
 
-/// The share of the way at which a line crosses a segment. A corner belongs to the segment whose first
-/// end it is, so that a line through a corner crosses one of two walls that meet there.
+/// Places nearer to a segment than this share of the way are on it, and the line does not cross it.
+const ON_IT: f64 = 1e-9;
+
+/// The share of the way at which a line crosses a segment. Each end lies on one side of the line or on
+/// the other, the line itself among the latter. A chain of segments that leads from one side to the other
+/// is therefore crossed exactly once more one way than back, also where two of them meet on the line, and
+/// whichever way each of them is drawn.
 fn crossing(from: [f64; 2], to: [f64; 2], [ax, ay, bx, by]: [f64; 4]) -> Option<f64> {
-    let (dx, dy) = (to[0] - from[0], to[1] - from[1]);
-    let (ex, ey) = (bx - ax, by - ay);
-    let across = dx * ey - dy * ex;
-    if across == 0.0 {
+    // The same sides from either end of the line.
+    let turned = (to[0], to[1]) < (from[0], from[1]);
+    let (start, end) = if turned { (to, from) } else { (from, to) };
+    let (dx, dy) = (end[0] - start[0], end[1] - start[1]);
+    let side = |x: f64, y: f64| dx * (y - start[1]) - dy * (x - start[0]);
+    // The same rounding whichever end is drawn first.
+    let swapped = (bx, by) < (ax, ay);
+    let (a, b) = if swapped { ([bx, by], [ax, ay]) } else { ([ax, ay], [bx, by]) };
+    let (first, last) = (side(a[0], a[1]), side(b[0], b[1]));
+    if (first >= 0.0) == (last >= 0.0) {
         return None;
     }
-    let share = ((ax - from[0]) * ey - (ay - from[1]) * ex) / across;
-    let along = ((ax - from[0]) * dy - (ay - from[1]) * dx) / across;
-    (share > 0.0 && share < 1.0 && (0.0..1.0).contains(&along)).then_some(share)
+    let along = first / (first - last);
+    let (x, y) = (a[0] + along * (b[0] - a[0]), a[1] + along * (b[1] - a[1]));
+    let share = ((x - start[0]) * dx + (y - start[1]) * dy) / (dx * dx + dy * dy);
+    let share = if turned { 1.0 - share } else { share };
+    (share > ON_IT && share < 1.0 - ON_IT).then_some(share)
 }
 
 #[cfg(test)]
@@ -179,5 +192,66 @@ mod tests {
             found += 1;
         });
         assert_eq!(found, 1);
+    }
+
+    fn count(walls: &[[f64; 4]], from: [f64; 2], to: [f64; 2]) -> usize {
+        let mut found = 0;
+        Segments::new(walls.to_vec()).crossings(from, to, |_, _| found += 1);
+        found
+    }
+
+    #[test]
+    fn a_corner_is_crossed_once_whichever_way_its_walls_are_drawn() {
+        let (left, right) = ([0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 2.0, 0.5]);
+        let turned = |[ax, ay, bx, by]: [f64; 4]| [bx, by, ax, ay];
+        for walls in [
+            [left, right],
+            [turned(left), right],
+            [left, turned(right)],
+            [turned(left), turned(right)],
+        ] {
+            assert_eq!(count(&walls, [1.0, -1.0], [1.0, 1.0]), 1);
+            assert_eq!(count(&walls, [1.0, 1.0], [1.0, -1.0]), 1);
+        }
+        // A device on a wall has it neither before nor behind it.
+        assert_eq!(count(&[left], [0.5, 0.0], [0.5, 1.0]), 0);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn turning_or_splitting_a_wall_changes_no_count(
+            ends in proptest::collection::vec((0..9i32, 0..9i32, 0..9i32, 0..9i32), 1..12),
+            (fx, fy, tx, ty) in (0..9i32, 0..9i32, 0..9i32, 0..9i32),
+            at in 0.01f64..0.99,
+        ) {
+            // Corners of a lattice: lines meet corners often.
+            let walls: Vec<[f64; 4]> = ends
+                .iter()
+                .map(|&(ax, ay, bx, by)| [ax, ay, bx, by].map(f64::from))
+                .filter(|[ax, ay, bx, by]| (ax, ay) != (bx, by))
+                .collect();
+            proptest::prop_assume!(!walls.is_empty());
+            // Devices stand off the lattice: whether one is on a wall is another question.
+            let off = |v: i32| f64::from(v) + 0.137;
+            let lines = [
+                ([off(fx), off(fy)], [off(tx), off(ty)]),
+                ([off(fx), off(fx)], [off(tx), off(tx)]),
+                ([f64::from(fx), -1.3], [f64::from(fx), 10.4]),
+            ];
+            for (from, to) in lines {
+                let whole = count(&walls, from, to);
+                let turned: Vec<[f64; 4]> = walls.iter().map(|[ax, ay, bx, by]| [*bx, *by, *ax, *ay]).collect();
+                proptest::prop_assert_eq!(count(&turned, from, to), whole);
+                proptest::prop_assert_eq!(count(&walls, to, from), whole);
+                let split: Vec<[f64; 4]> = walls
+                    .iter()
+                    .flat_map(|&[ax, ay, bx, by]| {
+                        let (x, y) = (ax + at * (bx - ax), ay + at * (by - ay));
+                        [[ax, ay, x, y], [bx, by, x, y]]
+                    })
+                    .collect();
+                proptest::prop_assert_eq!(count(&split, from, to), whole);
+            }
+        }
     }
 }

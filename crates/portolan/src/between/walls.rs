@@ -1,6 +1,6 @@
 //! Walls of a plan: how many of each material the straight line crosses.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use ndarray::Array2;
 use rayon::prelude::*;
@@ -73,7 +73,9 @@ pub struct Walls {
 }
 
 impl Walls {
-    /// At least one wall; ends must be finite. Walls without a length are left out.
+    /// At least one wall; ends must be finite. Walls without a length are left out, and a wall that was
+    /// given before, as outlines of rooms that touch do: the same ends to a millimetre, heights and
+    /// material.
     pub fn new(walls: Vec<Wall>) -> Result<Self, InputError> {
         let heights = |wall: &Wall| {
             wall.heights_m.is_none_or(|(low, high)| low.is_finite() && high.is_finite())
@@ -88,7 +90,9 @@ impl Walls {
             )));
         }
         let point = |w: &Wall| (w.from.x_m, w.from.y_m) == (w.to.x_m, w.to.y_m);
-        let walls: Vec<Wall> = walls.into_iter().filter(|w| !point(w)).collect();
+        let mut known = HashSet::new();
+        let walls: Vec<Wall> =
+            walls.into_iter().filter(|w| !point(w) && known.insert(same(w))).collect();
         if walls.is_empty() {
             return Err(InputError::Request("a plan without a wall".into()));
         }
@@ -137,6 +141,18 @@ impl Walls {
             }
         });
     }
+}
+
+/// Ends, heights and material of a wall, lengths in millimetres.
+type Same = ([(i64, i64); 2], Option<(i64, i64)>, String);
+
+/// Equal for walls that are the same, whichever end comes first.
+fn same(wall: &Wall) -> Same {
+    let millimetres = |v: f64| (1000.0 * v).round() as i64;
+    let mut ends = [wall.from, wall.to].map(|end| (millimetres(end.x_m), millimetres(end.y_m)));
+    ends.sort_unstable();
+    let heights = wall.heights_m.map(|(low, high)| (millimetres(low), millimetres(high)));
+    (ends, heights, wall.material.clone())
 }
 
 impl Between for Walls {
@@ -198,6 +214,23 @@ mod tests {
         let at = Site::new(1.0, 1.0);
         assert!(Walls::new(vec![Wall::new(at, at, "")]).is_err());
         assert!(Walls::new(vec![Wall::new(at, Site::new(f64::NAN, 0.0), "")]).is_err());
+    }
+
+    #[test]
+    fn an_edge_that_two_rooms_share_is_one_wall() {
+        let wall = |ax: f64, ay: f64, bx: f64, by: f64, material: &str| {
+            Wall::new(Site::new(ax, ay), Site::new(bx, by), material)
+        };
+        let given = vec![
+            wall(5.0, 0.0, 5.0, 4.0, "brick"),
+            wall(5.0, 4.0, 5.000_2, 0.0, "brick"),
+            wall(5.0, 0.0, 5.0, 4.0, "glass"),
+            wall(5.0, 0.0, 5.0, 4.0, "brick").between_heights(0.0, 3.0),
+        ];
+        let walls = Walls::new(given).unwrap();
+        assert_eq!(walls.walls().len(), 3);
+        let up = |x: f64| Site::new(x, 2.0).at_height(5.0);
+        assert_eq!(walls.between(up(1.0), &[up(9.0)]), ndarray::array![[1.0, 1.0]]);
     }
 
     #[test]

@@ -135,7 +135,7 @@ impl Method for Auto {
         context: &Context<'_>,
         progress: &Progress<'_>,
     ) -> Result<Model, EstimateError> {
-        beside(readings, context, progress, |context, progress| {
+        beside(readings, context, progress, |readings, context, progress| {
             in_space(readings, context, progress, |readings, context, progress| {
                 self.fitted(readings, context, progress)
             })

@@ -1,30 +1,34 @@
 //! Path loss with columns: what stands between a transmitter and a place ([`crate::between`]) takes
-//! decibels that the readings tell. Every set of columns is a hypothesis. Those that the readings speak
-//! for are averaged, and the average is weighed against the method's model without columns at sensors
-//! left out: a wrong plan counts for nothing.
+//! decibels that the readings tell. Sets of columns are hypotheses: every obstacle not at all, by its
+//! classes, or number by number. They are averaged by their evidence, and the average is weighed against
+//! the method's model without columns at sensors left out: a wrong plan counts for little.
 
 mod design;
 mod law;
+mod left_out;
 mod model;
+mod seeking;
 #[cfg(test)]
 mod tests;
-
-use std::sync::Arc;
+mod weighing;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use faer::Mat;
-use ndarray::Array2;
+use rayon::prelude::*;
 
-use self::design::{Source, merged};
+use self::design::merged;
 use self::law::{Law, Normal, Point, Prior, Sample, Search};
-use self::model::Member;
 pub(super) use self::model::Obstructed;
+use self::model::{Member, TOGETHER};
+use self::seeking::sources;
+use self::weighing::weigh;
+use super::Context;
 use super::bands::{BandData, Domain, Group};
 use super::combined::Combined;
 use super::field::independent::silence;
-use super::stacking::weighed;
-use super::{Context, Transmitter};
+use super::times::in_time;
 use crate::between::LossColumn;
 use crate::error::EstimateError;
 use crate::gaussian_process::clustered;
@@ -49,12 +53,6 @@ const LEAST_SHARE: f64 = 0.02;
 const TEMPER: f64 = 0.5;
 /// More obstacles than this are not tried in all combinations.
 const MOST_COMBINED: usize = 2;
-/// What the model without columns and path loss with columns count for before any reading.
-const SHARES: (f64, f64) = (0.1, 0.9);
-/// Places where a transmitter that is not known may stand, about; how far beyond the survey; heights
-/// that are tried above and below it, in floors of so many metres where heights do not say.
-const PLACES: f64 = 220.0;
-const MARGIN: f64 = 0.3;
 
 /// What a column is worth.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,26 +64,42 @@ pub struct ColumnFinding {
     pub loss_db: f64,
     /// The standard error of the loss.
     pub loss_se_db: f64,
-    /// Error at sensors left out one by one, with it and without it.
+    /// Error at sensors left out one by one, with all columns of the likeliest set.
     pub rmse_db: Option<f64>,
-    /// The same without the column.
+    /// The same with the others of them alone, fitted again.
     pub rmse_without_db: Option<f64>,
 }
 
-/// Fits a method, and path loss with columns beside it where there are obstacles.
+/// Fits a method, and path loss with columns beside it where there are obstacles. Both see readings
+/// without what their levels do in time.
 pub(super) fn beside(
     readings: &Readings,
     context: &Context<'_>,
     progress: &Progress<'_>,
-    fit: impl FnOnce(&Context<'_>, &Progress<'_>) -> Result<Model, EstimateError>,
+    fit: impl Fn(&Readings, &Context<'_>, &Progress<'_>) -> Result<Model, EstimateError> + Sync,
 ) -> Result<Model, EstimateError> {
     if context.obstacles.is_empty() {
-        return fit(context, progress);
+        return fit(readings, context, progress);
     }
     readings.check_enough()?;
+    in_time(readings, context, progress, |readings, context, progress| {
+        // Times that show no change are not looked at again.
+        let untimed = readings.clone().with_time_s(None)?;
+        let model = among(&untimed, context, progress, &fit)?;
+        Ok(model.in_time(readings, |inner| inner))
+    })
+}
+
+/// Fits a method without the obstacles and path loss with them, and weighs both.
+fn among(
+    readings: &Readings,
+    context: &Context<'_>,
+    progress: &Progress<'_>,
+    fit: &(impl Fn(&Readings, &Context<'_>, &Progress<'_>) -> Result<Model, EstimateError> + Sync),
+) -> Result<Model, EstimateError> {
     let plain = Context { obstacles: &[], ..*context };
-    let mut base = fit(&plain, &progress.part(0.0..0.5))?;
-    let (own, columns) = match obstructed(readings, context, &progress.part(0.5..1.0)) {
+    let mut base = fit(readings, &plain, &progress.part(0.0..0.4))?;
+    let found = match obstructed(readings, context, &progress.part(0.4..0.8)) {
         Ok(found) => found,
         Err(EstimateError::Numerical(reason)) => {
             base.report_mut().notes.push(format!("obstacles are left out: {reason}"));
@@ -93,24 +107,25 @@ pub(super) fn beside(
         }
         Err(error) => return Err(error),
     };
-    let found = weighed(readings, &[(SHARES.0, base.predictor()), (SHARES.1, &own)])?;
-    let weight = found.as_ref().map_or(SHARES.1, |found| found[1].0);
-    let figures = found.map_or(String::new(), |found| {
-        let [one, boxed] = found[1].1;
-        let [one_base, boxed_base] = found[0].1;
-        format!(
-            ": rmse {one:.2} dB at sensors left out one by one and {boxed:.2} box by box, {one_base:.2} \
-             and {boxed_base:.2} without"
-        )
-    });
+    let Found { model: own, columns, notes } = found;
+    let fit_base = |rest: &Readings, progress: &Progress<'_>| {
+        Ok(fit(rest, &plain, progress)?.into_predictor())
+    };
+    let fit_own = |rest: &Readings, progress: &Progress<'_>| {
+        Ok(Arc::new(obstructed(rest, context, progress)?.model) as Arc<dyn Predictor>)
+    };
+    let (weight, figures) =
+        weigh(readings, (base.predictor(), &fit_base), (&own, &fit_own), &progress.part(0.8..1.0))?;
     let note = format!("path loss with obstacles counts for {:.0} %{figures}", 100.0 * weight);
     let mut model = base.map_predictor(|base| {
+        // The obstacles first: they say why a model cannot be updated.
         let members: Vec<(f64, Arc<dyn Predictor>)> =
-            vec![(1.0 - weight, base), (weight, Arc::new(own))];
+            vec![(weight, Arc::new(own)), (1.0 - weight, base)];
         Arc::new(Combined::new(members.into_iter().filter(|(w, _)| *w > 0.0).collect()))
     });
     let report = model.report_mut();
     report.notes.push(note);
+    report.notes.extend(notes);
     report.notes.extend(columns.iter().map(ColumnFinding::sentence));
     report.columns = columns;
     Ok(model)
@@ -129,6 +144,14 @@ struct Hypothesis {
     columns: Vec<Vec<usize>>,
 }
 
+/// What lies between transmitters and readings.
+struct Crossings {
+    /// The numbers of which some line has any.
+    crossed: Vec<bool>,
+    /// Columns that differ between places of a band: others cannot be told from its level.
+    varies: BTreeSet<Vec<usize>>,
+}
+
 /// A hypothesis under its likeliest law.
 struct Judged {
     hypothesis: Hypothesis,
@@ -136,17 +159,24 @@ struct Judged {
     best: Point,
 }
 
+/// Path loss with obstacles, what its columns are worth, and notes.
+struct Found {
+    model: Obstructed,
+    columns: Vec<ColumnFinding>,
+    notes: Vec<String>,
+}
+
 fn obstructed(
     readings: &Readings,
     context: &Context<'_>,
     progress: &Progress<'_>,
-) -> Result<(Obstructed, Vec<ColumnFinding>), EstimateError> {
+) -> Result<Found, EstimateError> {
     let silence = silence(readings, &progress.part(0.0..0.2))?;
     let data = BandData::with_silence(readings, Domain::Log, silence.as_ref());
     let extent = extent_m(readings.sites());
     let numbers: Vec<LossColumn> =
         context.obstacles.iter().flat_map(|obstacle| obstacle.columns()).collect();
-    let sources = sources(readings, context.transmitters);
+    let sources = sources(readings, context);
     let survey = Fit {
         extent,
         prior_level: level(&data),
@@ -158,6 +188,7 @@ fn obstructed(
             sources,
             members: Vec::new(),
             hearing: silence.and_then(|s| s.law.hearing),
+            together: TOGETHER,
         },
     };
     survey.fitted(context, &progress.part(0.2..1.0))
@@ -167,55 +198,6 @@ fn obstructed(
 fn level(data: &BandData) -> f64 {
     let values = || data.groups.iter().flat_map(|g| g.values.iter());
     values().sum::<f64>() / values().count().max(1) as f64
-}
-
-/// Where the transmitter of every band stands, or may stand.
-fn sources(readings: &Readings, known: &[Transmitter]) -> Vec<Vec<Source>> {
-    let free = candidates(readings);
-    let of = |band: usize| {
-        let own = known.iter().filter(|t| t.band.is_none_or(|b| b == band));
-        let at: Vec<Site> = own.map(|t| t.at).collect();
-        match at.is_empty() {
-            true => free.clone(),
-            false => vec![Source { at, log_prior: 0.0 }],
-        }
-    };
-    (0..readings.bands()).map(of).collect()
-}
-
-/// Places over the survey and beyond, on every height that was surveyed and one above and below.
-fn candidates(readings: &Readings) -> Vec<Source> {
-    let region = readings.region();
-    let mut heights: Vec<f64> = readings.sites().iter().map(|site| site.z_m).collect();
-    heights.sort_by(f64::total_cmp);
-    heights.dedup_by(|b, a| (*b - *a).abs() < 1.0);
-    if heights.len() > 1 {
-        let step = heights[1] - heights[0];
-        heights.insert(0, heights[0] - step);
-        heights.push(heights[heights.len() - 1] + step);
-    }
-    heights.truncate(8);
-    let longest = region.width_m().max(region.height_m()).max(f64::MIN_POSITIVE);
-    let margin = MARGIN * longest;
-    let (wide, high) = (region.width_m() + 2.0 * margin, region.height_m() + 2.0 * margin);
-    let spacing = (wide * high / PLACES).sqrt();
-    let count = |length: f64| ((length / spacing).round() as usize).max(1);
-    let (across, up) = (count(wide), count(high));
-    let mut found = Vec::new();
-    for &z_m in &heights {
-        for i in 0..across * up {
-            let (x, y) = (i / up, i % up);
-            let step = |low: f64, length: f64, at: usize, count: usize| {
-                low - margin + length * (at as f64 + 0.5) / count as f64
-            };
-            let at =
-                Site::new(step(region.low.x_m, wide, x, across), step(region.low.y_m, high, y, up));
-            let out = region.outside_m(at);
-            let log_prior = if out > 0.0 { -1.0 - out / (0.15 * longest) } else { 0.0 };
-            found.push(Source::one(at.at_height(z_m), log_prior));
-        }
-    }
-    found
 }
 
 /// What is fitted.
@@ -232,18 +214,19 @@ impl Fit {
         mut self,
         context: &Context<'_>,
         progress: &Progress<'_>,
-    ) -> Result<(Obstructed, Vec<ColumnFinding>), EstimateError> {
+    ) -> Result<Found, EstimateError> {
         if self.model.sources.iter().any(|sources| sources.len() > 1) {
             self.place(&progress.part(0.0..0.3))?;
         }
         let samples = self.samples();
         let hypotheses = self.hypotheses(context);
+        let crossings = self.crossings(&hypotheses, &progress.quiet())?;
         let mut judged: Vec<Judged> = Vec::new();
         let part = progress.part(0.3..0.7);
         for (i, hypothesis) in hypotheses.iter().enumerate() {
             part.report(i, hypotheses.len())?;
             let start = judged.last().map(|j| j.best);
-            let one = self.judged(hypothesis, &samples, start.as_ref(), &part.quiet())?;
+            let one = self.judged(hypothesis, &crossings, &samples, start.as_ref(), &part)?;
             if !judged.iter().any(|known| known.hypothesis == one.hypothesis) {
                 judged.push(one);
             }
@@ -253,8 +236,7 @@ impl Fit {
         let shares: Vec<f64> =
             judged.iter().map(|j| (TEMPER * (j.log_evidence - top)).exp()).collect();
         let total: f64 = shares.iter().sum();
-        let errors = self.errors(&judged)?;
-        let columns = self.findings(&judged, &errors)?;
+        let columns = self.findings(&judged[0], &samples, &progress.quiet())?;
         let mut members = Vec::new();
         for (one, share) in judged.iter().zip(shares) {
             let weight = share / total;
@@ -274,7 +256,11 @@ impl Fit {
         members.iter_mut().for_each(|m| m.weight /= total);
         self.model.members = members;
         self.model.solve_all(&progress.part(0.9..1.0))?;
-        Ok((self.model, columns))
+        let uncrossed = self.numbers.iter().zip(&crossings.crossed).filter(|(_, any)| !**any);
+        let notes = uncrossed.map(|(column, _)| {
+            format!("{}: crossed by no line between a transmitter and a reading", column.name)
+        });
+        Ok(Found { notes: notes.collect(), model: self.model, columns })
     }
 
     /// Every band's values where its transmitter stands at its first place, thinned to what can be
@@ -305,6 +291,39 @@ impl Fit {
         let share = (MOST_WORK / total.max(1.0)).min(1.0);
         let kept = ((all.len() as f64 * share).ceil() as usize).clamp(4.min(all.len()), all.len());
         (0..kept).map(|i| one(all[(2 * i + 1) * all.len() / (2 * kept)])).collect()
+    }
+
+    /// Counts what every reading has between it and the first place of its transmitter.
+    fn crossings(
+        &self,
+        hypotheses: &[Hypothesis],
+        progress: &Progress<'_>,
+    ) -> Result<Crossings, EstimateError> {
+        let columns: BTreeSet<&Vec<usize>> = hypotheses.iter().flat_map(|h| &h.columns).collect();
+        let columns: Vec<&Vec<usize>> = columns.into_iter().collect();
+        let groups = self.model.data.groups.iter();
+        let all: Vec<(&Group, usize)> =
+            groups.flat_map(|group| group.bands.iter().map(move |&band| (group, band))).collect();
+        let each: Vec<(Vec<bool>, Vec<bool>)> = all
+            .par_iter()
+            .map(|(group, band)| {
+                progress.check()?;
+                let design = self.model.design(*band, 0, &group.sites);
+                let rows = 0..design.nrows();
+                let crossed = |c: usize| rows.clone().any(|i| design[(i, 2 + c)] != 0.0);
+                let varies = |column: &&Vec<usize>| {
+                    let sum = |i: usize| -> f64 { column.iter().map(|c| design[(i, 2 + c)]).sum() };
+                    rows.clone().any(|i| sum(i) != sum(0))
+                };
+                let crossed = (0..self.numbers.len()).map(crossed).collect();
+                Ok((crossed, columns.iter().map(varies).collect()))
+            })
+            .collect::<Result<_, EstimateError>>()?;
+        let crossed = (0..self.numbers.len()).map(|c| each.iter().any(|(own, _)| own[c]));
+        let varying =
+            columns.iter().enumerate().filter(|(c, _)| each.iter().any(|(_, own)| own[*c]));
+        let varies = varying.map(|(_, column)| (*column).clone()).collect();
+        Ok(Crossings { crossed: crossed.collect(), varies })
     }
 
     /// What is known of the shared coefficients before any reading.
@@ -377,12 +396,14 @@ impl Fit {
     fn judged(
         &self,
         hypothesis: &Hypothesis,
+        crossings: &Crossings,
         samples: &[Sample],
         start: Option<&Point>,
         progress: &Progress<'_>,
     ) -> Result<Judged, EstimateError> {
+        let progress = &progress.quiet();
         let mut hypothesis = hypothesis.clone();
-        hypothesis.columns.retain(|column| varies(samples, column));
+        hypothesis.columns.retain(|column| crossings.varies.contains(column));
         let mut start = start.copied();
         loop {
             let reduced = reduced(samples, &hypothesis);
@@ -455,7 +476,7 @@ impl Fit {
         let mut member = Member::new(1.0, law, hypothesis.columns.clone(), before, groups);
         for round in 0..2 {
             progress.report(round, 2)?;
-            let weights = self.model.placed(&member)?;
+            let weights = self.model.placed(&member, &progress.quiet())?;
             for (sources, weights) in self.model.sources.iter_mut().zip(weights) {
                 let best = (0..weights.len()).max_by(|a, b| weights[*a].total_cmp(&weights[*b]));
                 sources.swap(0, best.unwrap_or(0));
@@ -467,7 +488,7 @@ impl Fit {
             member = self.member(1.0, &hypothesis, &x)?;
         }
         // Places that say nothing are not carried along.
-        let weights = self.model.placed(&member)?;
+        let weights = self.model.placed(&member, &progress.quiet())?;
         for (sources, weights) in self.model.sources.iter_mut().zip(weights) {
             let mut order: Vec<usize> = (0..weights.len()).collect();
             order.sort_by(|a, b| weights[*b].total_cmp(&weights[*a]).then(a.cmp(b)));
@@ -477,39 +498,36 @@ impl Fit {
         Ok(())
     }
 
-    /// Errors at sensors left out one by one under every hypothesis, in dB; None where there are too
-    /// many sensors.
-    fn errors(&self, judged: &[Judged]) -> Result<Vec<Option<f64>>, EstimateError> {
-        judged.iter().map(|one| self.error(one)).collect()
-    }
-
-    fn error(&self, one: &Judged) -> Result<Option<f64>, EstimateError> {
-        let member = self.member(1.0, &one.hypothesis, &one.best)?;
+    /// Error at sensors left out one by one under a hypothesis and its law, in dB.
+    fn error(&self, hypothesis: &Hypothesis, x: &Point) -> Result<Option<f64>, EstimateError> {
+        let member = self.member(1.0, hypothesis, x)?;
         self.model.left_out_error(&member)
     }
 
-    /// What every column of the likeliest hypothesis is worth.
+    /// What every column of the likeliest hypothesis is worth: each is left out of it in turn.
     fn findings(
         &self,
-        judged: &[Judged],
-        errors: &[Option<f64>],
+        best: &Judged,
+        samples: &[Sample],
+        progress: &Progress<'_>,
     ) -> Result<Vec<ColumnFinding>, EstimateError> {
-        let best = &judged[0];
         let shared = self.shared(&best.hypothesis, &best.best)?;
+        let rmse_db = self.error(&best.hypothesis, &best.best)?;
         let finding = |(c, column): (usize, &Vec<usize>)| {
-            // The likeliest of the hypotheses without any of its numbers.
-            let without = judged.iter().zip(errors).find(|(other, _)| {
-                !other.hypothesis.columns.iter().flatten().any(|own| column.contains(own))
-            });
-            ColumnFinding {
+            let mut less = best.hypothesis.clone();
+            less.columns.remove(c);
+            let (reduced, prior) = (reduced(samples, &less), self.prior(&less));
+            let search = Search { samples: &reduced, prior: &prior, extent_m: self.extent };
+            let (_, law) = search.likeliest(Some(&best.best), progress)?;
+            Ok(ColumnFinding {
                 name: self.name(column),
                 loss_db: shared.mean[(2 + c, 0)],
                 loss_se_db: shared.covariance[(2 + c, 2 + c)].max(0.0).sqrt(),
-                rmse_db: errors[0],
-                rmse_without_db: without.and_then(|(_, error)| *error),
-            }
+                rmse_db,
+                rmse_without_db: self.error(&less, &law)?,
+            })
         };
-        Ok(best.hypothesis.columns.iter().enumerate().map(finding).collect())
+        best.hypothesis.columns.iter().enumerate().map(finding).collect()
     }
 
     fn name(&self, column: &[usize]) -> String {
@@ -533,14 +551,6 @@ fn same(a: &[Vec<usize>], b: &[Vec<usize>]) -> bool {
     set(a) == set(b)
 }
 
-/// Whether a column differs between places of any band: else it cannot be told from the level.
-fn varies(samples: &[Sample], column: &[usize]) -> bool {
-    samples.iter().any(|sample| {
-        let value = |i: usize| -> f64 { column.iter().map(|c| sample.design[(i, 2 + c)]).sum() };
-        (1..sample.values.len()).any(|i| value(i) != value(0))
-    })
-}
-
 /// The samples with the columns of a hypothesis.
 fn reduced(samples: &[Sample], hypothesis: &Hypothesis) -> Vec<Sample> {
     let one = |sample: &Sample| {
@@ -548,20 +558,4 @@ fn reduced(samples: &[Sample], hypothesis: &Hypothesis) -> Vec<Sample> {
         Sample { design, ..sample.clone() }
     };
     samples.iter().map(one).collect()
-}
-
-impl Obstructed {
-    /// Error at sensors left out one by one under a law, in dB.
-    fn left_out_error(&self, member: &Member) -> Result<Option<f64>, EstimateError> {
-        let (mut sum, mut count) = (0.0, 0usize);
-        for g in 0..self.data.groups.len() {
-            let Some(found) = self.left_out_under(&[member], g)? else { return Ok(None) };
-            let values: &Array2<f64> = &self.data.groups[g].values;
-            for (found, value) in found.iter().zip(values) {
-                sum += (found.mean - value).powi(2);
-                count += 1;
-            }
-        }
-        Ok((count > 0).then(|| DB_PER_LN * (sum / count as f64).sqrt()))
-    }
 }

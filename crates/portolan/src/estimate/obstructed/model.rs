@@ -1,6 +1,6 @@
 //! Bands under path loss with columns, ready to predict.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use faer::Mat;
@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::design::{Source, design, merged};
 use super::law::{Law, Normal, Says};
 use crate::between::{Between, load_all, save_all};
-use crate::error::EstimateError;
+use crate::error::{EstimateError, InputError};
 use crate::estimate::bands::{BandData, Group};
 use crate::estimate::interpolated::COARSE;
 use crate::estimate::mixture::Moments;
@@ -19,15 +19,17 @@ use crate::linalg::{Cholesky, product};
 use crate::link::DB_PER_LN;
 use crate::model::{Archive, LeftOut, Prediction, Predictor, damaged};
 use crate::progress::Progress;
+use crate::readings::Readings;
 use crate::site::{PlaceBits, Site};
 
 pub(super) const KIND: &str = "obstructed";
 
 /// Sites of a band that places look at together; of more, the nearest.
 const WHOLE: usize = 256;
-const NEAREST: usize = 96;
-/// Sites of a band that its coefficients are found from.
+pub(super) const NEAREST: usize = 96;
+/// Sites of a band that its coefficients are found from, and for weighing.
 pub(super) const TOGETHER: usize = 1000;
+pub(super) const WEIGHED: usize = 400;
 /// Places that are predicted at once.
 const BLOCK: usize = 256;
 /// Places of a transmitter below this share are left out.
@@ -45,6 +47,8 @@ pub(in crate::estimate) struct Obstructed {
     pub(super) sources: Vec<Vec<Source>>,
     pub(super) members: Vec<Member>,
     pub(super) hearing: Option<Hearing>,
+    /// Sites of a band that its coefficients are found from.
+    pub(super) together: usize,
 }
 
 /// One law with some of the columns.
@@ -73,20 +77,20 @@ impl Member {
 }
 
 /// A group of bands under a law: each with the places where its transmitter may stand.
-struct Solved {
-    cholesky: Option<Cholesky>,
-    bands: Vec<Vec<Candidate>>,
+pub(super) struct Solved {
+    pub cholesky: Option<Cholesky>,
+    pub bands: Vec<Vec<Candidate>>,
 }
 
 /// A band with its transmitter at one place.
-struct Candidate {
-    weight: f64,
+pub(super) struct Candidate {
+    pub weight: f64,
     /// Number of the place among those of the band.
-    source: usize,
-    coefficients: Normal,
+    pub source: usize,
+    pub coefficients: Normal,
     /// K^-1 (y - H b), and K^-1 H.
-    pull: Vec<f64>,
-    trend: Mat<f64>,
+    pub pull: Vec<f64>,
+    pub trend: Mat<f64>,
 }
 
 /// A place of a transmitter by what a band read.
@@ -99,6 +103,13 @@ struct Placed {
 
 fn singular() -> EstimateError {
     EstimateError::Numerical("the covariance of path loss cannot be factorised".into())
+}
+
+/// Weights of sum 1, by their logarithms.
+fn shares(logs: Vec<f64>) -> Vec<f64> {
+    let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let total: f64 = logs.iter().map(|log| (log - most).exp()).sum();
+    logs.into_iter().map(|log| (log - most).exp() / total).collect()
 }
 
 /// The band `k` of a group at some of its rows.
@@ -150,7 +161,7 @@ impl<'a> Rows<'a> {
 }
 
 impl Obstructed {
-    fn design(&self, band: usize, source: usize, at: &[Site]) -> Mat<f64> {
+    pub(super) fn design(&self, band: usize, source: usize, at: &[Site]) -> Mat<f64> {
         design(&self.sources[band][source], &self.obstacles, at, self.reference_m)
     }
 
@@ -165,7 +176,7 @@ impl Obstructed {
             .groups
             .par_iter()
             .map(|group| {
-                let rows = clustered(&group.sites, TOGETHER);
+                let rows = clustered(&group.sites, self.together);
                 let some = Rows::new(group, &rows, law)?;
                 let says = group.bands.iter().enumerate().map(|(k, &band)| {
                     let design = merged(&self.design(band, 0, &some.sites), columns);
@@ -179,31 +190,67 @@ impl Obstructed {
         Ok(all.into_iter().map(|(_, says)| says).collect())
     }
 
-    /// The log evidence of every place of a band's transmitter, weighed against the prior.
-    pub(super) fn placed(&self, member: &Member) -> Result<Vec<Vec<f64>>, EstimateError> {
-        let mut found = vec![Vec::new(); self.sources.len()];
-        let groups: Vec<Vec<(usize, Vec<f64>)>> = self
-            .data
-            .groups
+    /// Weights of every place of each band's transmitter, by their evidence and prior.
+    pub(super) fn placed(
+        &self,
+        member: &Member,
+        progress: &Progress<'_>,
+    ) -> Result<Vec<Vec<f64>>, EstimateError> {
+        let mut logs: Vec<Vec<f64>> = self.sources.iter().map(|own| vec![0.0; own.len()]).collect();
+        for group in &self.data.groups {
+            for (band, source, log) in self.placed_by(member, group, progress)? {
+                logs[band][source] = log;
+            }
+        }
+        Ok(logs.into_iter().map(shares).collect())
+    }
+
+    /// The log evidence and prior of the places of a group's bands. What lies between a place and the
+    /// sensors is the same for every band that may have its transmitter there.
+    fn placed_by(
+        &self,
+        member: &Member,
+        group: &Group,
+        progress: &Progress<'_>,
+    ) -> Result<Vec<(usize, usize, f64)>, EstimateError> {
+        let mut number: HashMap<Vec<PlaceBits>, usize> = HashMap::new();
+        let mut places: Vec<Vec<(usize, usize)>> = Vec::new();
+        for (k, &band) in group.bands.iter().enumerate() {
+            let sources = self.sources[band].iter().enumerate();
+            for (s, source) in sources.filter(|_| self.sources[band].len() > 1) {
+                let at = source.at.iter().map(|site| site.bits()).collect();
+                let place = *number.entry(at).or_insert_with(|| {
+                    places.push(Vec::new());
+                    places.len() - 1
+                });
+                places[place].push((k, s));
+            }
+        }
+        let rows = clustered(&group.sites, self.together);
+        let some = Rows::new(group, &rows, &member.law)?;
+        let mut values =
+            Mat::from_fn(rows.len(), group.bands.len(), |i, k| group.values[[rows[i], k]]);
+        some.cholesky.half_solve(values.as_mut());
+        let found: Vec<Vec<(usize, usize, f64)>> = places
             .par_iter()
-            .map(|group| {
-                let rows = clustered(&group.sites, TOGETHER);
-                let some = Rows::new(group, &rows, &member.law)?;
-                group
-                    .bands
-                    .iter()
-                    .enumerate()
-                    .map(|(k, &band)| {
-                        let placed = self.weights(member, &some, (k, band))?;
-                        Ok((band, placed.into_iter().map(|p| p.weight).collect()))
-                    })
-                    .collect()
+            .map(|bands| {
+                progress.check()?;
+                let (k, s) = bands[0];
+                let mut half =
+                    merged(&self.design(group.bands[k], s, &some.sites), &member.columns);
+                some.cholesky.half_solve(half.as_mut());
+                let gram = product(half.transpose(), half.as_ref());
+                let pulls = product(half.transpose(), values.as_ref());
+                let one = |&(k, s): &(usize, usize)| {
+                    let band = group.bands[k];
+                    let says = Says { gram: gram.clone(), pull: pulls.subcols(k, 1).to_owned() };
+                    let (_, log) = member.before[band].after(&says).ok_or_else(singular)?;
+                    Ok((band, s, self.sources[band][s].log_prior + TEMPER * log))
+                };
+                bands.iter().map(one).collect()
             })
             .collect::<Result<_, EstimateError>>()?;
-        for (band, weights) in groups.into_iter().flatten() {
-            found[band] = weights;
-        }
-        Ok(found)
+        Ok(found.into_iter().flatten().collect())
     }
 
     /// Weights of a band's places, and what is known of its coefficients under each.
@@ -224,24 +271,24 @@ impl Obstructed {
             logs.push(source.log_prior + TEMPER * log);
             found.push((after, half));
         }
-        let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let total: f64 = logs.iter().map(|log| (log - most).exp()).sum();
-        let each = logs.into_iter().zip(found);
-        let placed = each.map(|(log, (coefficients, half))| Placed {
-            weight: (log - most).exp() / total,
-            coefficients,
-            half,
-        });
+        let each = shares(logs).into_iter().zip(found);
+        let placed =
+            each.map(|(weight, (coefficients, half))| Placed { weight, coefficients, half });
         Ok(placed.collect())
     }
 
+    /// Whether places look at all sites of a group together.
+    pub(super) fn is_whole(group: &Group) -> bool {
+        group.sites.len() <= WHOLE
+    }
+
     fn solve(&self, member: &Member, group: &Group) -> Result<Solved, EstimateError> {
-        let whole = group.sites.len() <= WHOLE;
-        let rows = clustered(&group.sites, TOGETHER);
+        let whole = Self::is_whole(group);
+        let rows = clustered(&group.sites, self.together);
         let some = Rows::new(group, &rows, &member.law)?;
         let bands = group
             .bands
-            .iter()
+            .par_iter()
             .enumerate()
             .map(|(k, &band)| {
                 let placed = self.weights(member, &some, (k, band))?;
@@ -261,7 +308,11 @@ impl Obstructed {
         Ok(Solved { cholesky: whole.then_some(some.cholesky), bands })
     }
 
-    fn solved<'a>(&self, member: &'a Member, g: usize) -> Result<&'a Solved, EstimateError> {
+    pub(super) fn solved<'a>(
+        &self,
+        member: &'a Member,
+        g: usize,
+    ) -> Result<&'a Solved, EstimateError> {
         if let Some(solved) = member.solved[g].get() {
             return Ok(solved);
         }
@@ -282,20 +333,23 @@ impl Obstructed {
         })
     }
 
-    /// Mean and variance at some places of some bands of a group, place by place.
-    fn near(
+    /// Mean and variance at some places of some bands of a group under some laws, place by place. The
+    /// designs of the group's sites may be known, for every band and place of its transmitter.
+    pub(super) fn near(
         &self,
+        members: &[&Member],
         g: usize,
         cut: &Neighbourhood,
         at: &[Site],
         asked: &[usize],
+        known: Option<&[Vec<Option<Mat<f64>>>]>,
     ) -> Result<Vec<Moments>, EstimateError> {
         let group = &self.data.groups[g];
         let mut found = vec![Moments::default(); at.len() * asked.len()];
         // Every place of every band, whichever law thinks of it.
         let mut designs: Vec<Vec<Option<Mat<f64>>>> =
             asked.iter().map(|&k| vec![None; self.sources[group.bands[k]].len()]).collect();
-        for member in &self.members {
+        for member in members {
             let solved = self.solved(member, g)?;
             let local = match &solved.cholesky {
                 Some(_) => None,
@@ -323,7 +377,13 @@ impl Obstructed {
                     let (pull, solved_trend) = match &local {
                         None => (&candidate.pull, &candidate.trend),
                         Some(rows) => {
-                            let design = self.design(band, candidate.source, &rows.sites);
+                            let all = known.and_then(|all| all[k][candidate.source].as_ref());
+                            let design = match all {
+                                Some(all) => Mat::from_fn(rows.rows.len(), all.ncols(), |i, c| {
+                                    all[(rows.rows[i], c)]
+                                }),
+                                None => self.design(band, candidate.source, &rows.sites),
+                            };
                             let half = rows.half(&merged(&design, &member.columns), k);
                             own = rows.solved(half, &candidate.coefficients.mean);
                             (&own.0, &own.1)
@@ -358,13 +418,14 @@ impl Obstructed {
         progress: &Progress<'_>,
     ) -> Result<Array2<Moments>, EstimateError> {
         let mut found = Array2::from_elem((at.len(), bands.len()), Moments::default());
+        let members: Vec<&Member> = self.members.iter().collect();
         for (g, asked) in self.data.asked(bands).into_iter().enumerate() {
             if asked.is_empty() {
                 continue;
             }
             progress.report(g, self.data.groups.len())?;
             let sites = &self.data.groups[g].sites;
-            let cuts = match sites.len() <= WHOLE {
+            let cuts = match Self::is_whole(&self.data.groups[g]) {
                 true => {
                     vec![Neighbourhood { sensors: Vec::new(), places: (0..at.len()).collect() }]
                 }
@@ -378,7 +439,7 @@ impl Obstructed {
                 .map(|cut| {
                     progress.check()?;
                     let places: Vec<Site> = cut.places.iter().map(|&p| at[p]).collect();
-                    self.near(g, cut, &places, &own)
+                    self.near(&members, g, cut, &places, &own, None)
                 })
                 .collect::<Result<_, EstimateError>>()?;
             for (cut, part) in cuts.iter().zip(parts) {
@@ -397,74 +458,8 @@ impl Obstructed {
         self.members.iter().map(|m| m.weight * m.law.nugget).sum()
     }
 
-    fn noise(&self) -> Vec<f64> {
+    pub(super) fn noise(&self) -> Vec<f64> {
         vec![DB_PER_LN * self.nugget().sqrt(); self.sources.len()]
-    }
-
-    /// Mean and variance of the field at every row of a group as the other rows predict it.
-    fn left_out(&self, g: usize) -> Result<Option<Array2<Moments>>, EstimateError> {
-        self.left_out_under(&self.members.iter().collect::<Vec<_>>(), g)
-    }
-
-    /// The same under some laws.
-    pub(super) fn left_out_under(
-        &self,
-        members: &[&Member],
-        g: usize,
-    ) -> Result<Option<Array2<Moments>>, EstimateError> {
-        let group = &self.data.groups[g];
-        let n = group.sites.len();
-        let mut found = Array2::from_elem((n, group.bands.len()), Moments::default());
-        for member in members {
-            let solved = self.solved(member, g)?;
-            let Some(cholesky) = &solved.cholesky else { return Ok(None) };
-            let inverse = cholesky.inverse_diagonal();
-            for (k, candidates) in solved.bands.iter().enumerate() {
-                for candidate in candidates {
-                    let Candidate { weight, coefficients, pull, trend, .. } = candidate;
-                    let open = product(trend.as_ref(), coefficients.covariance.as_ref());
-                    for i in 0..n {
-                        let taken: f64 =
-                            (0..trend.ncols()).map(|c| open[(i, c)] * trend[(i, c)]).sum();
-                        let precision = (inverse[i] - taken).max(1e-12 * inverse[i]);
-                        let noise = group.share[i] * member.law.nugget + group.stated[i];
-                        found[[i, k]].add(
-                            member.weight * weight,
-                            group.values[[i, k]] - pull[i] / precision,
-                            (1.0 / precision - noise).max(0.0),
-                        );
-                    }
-                }
-            }
-        }
-        Ok(Some(found))
-    }
-
-    /// The same model without what some places read.
-    fn without(&self, away: &HashSet<PlaceBits>) -> Option<Self> {
-        let groups: Option<Vec<Group>> = self
-            .data
-            .groups
-            .iter()
-            .map(|group| {
-                let kept: Vec<usize> = (0..group.sites.len())
-                    .filter(|&i| !away.contains(&group.sites[i].bits()))
-                    .collect();
-                (!kept.is_empty()).then(|| group.at_sensors(&kept))
-            })
-            .collect();
-        let data = self.data.with_groups(groups?);
-        let members = self.members.iter().map(|m| {
-            Member::new(m.weight, m.law, m.columns.clone(), m.before.clone(), data.groups.len())
-        });
-        let members = members.collect();
-        Some(Self {
-            data,
-            members,
-            obstacles: self.obstacles.clone(),
-            sources: self.sources.clone(),
-            ..*self
-        })
     }
 
     fn of_moments(&self, moments: &Array2<Moments>) -> LeftOut {
@@ -518,8 +513,14 @@ impl Obstructed {
         if !(reference_m.is_finite() && reference_m > 0.0) {
             return Err(damaged("reference_m", "is not a distance").into());
         }
-        Ok(Self { data, obstacles, reference_m, sources, members, hearing })
+        let together = TOGETHER;
+        Ok(Self { data, obstacles, reference_m, sources, members, hearing, together })
     }
+}
+
+fn not_updated() -> EstimateError {
+    let why = "a model with obstacles (walls, floors) cannot be updated: fit all readings again";
+    InputError::Request(why.into()).into()
 }
 
 impl Predictor for Obstructed {
@@ -545,26 +546,23 @@ impl Predictor for Obstructed {
     }
 
     fn leave_one_out(&self, sensors: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
-        let mut groups = Vec::new();
-        for g in 0..self.data.groups.len() {
-            let Some(found) = self.left_out(g)? else { return Ok(None) };
-            groups.push(found);
-        }
-        let of = |value: &dyn Fn(&Moments) -> f64| {
-            let each: Vec<Array2<f64>> = groups.iter().map(|g| g.map(value)).collect();
-            self.data.at_rows(sensors, &each)
-        };
-        let power = of(&|m| self.data.power(m.mean));
-        let spread = of(&|m| DB_PER_LN * m.variance().sqrt());
-        Ok(Some(LeftOut::with_noise(power, spread, &self.noise())))
+        self.all_left_out(sensors).map(Some)
     }
 
     fn predict_without(&self, left_out: &[Site]) -> Result<Option<LeftOut>, EstimateError> {
         let away: HashSet<PlaceBits> = left_out.iter().map(|site| site.bits()).collect();
-        let Some(rest) = self.without(&away) else { return Ok(None) };
+        let rest = self.without(&away);
         let bands: Vec<usize> = (0..self.sources.len()).collect();
         let moments = rest.moments(left_out, &bands, &Progress::silent())?;
         Ok(Some(self.of_moments(&moments)))
+    }
+
+    fn update(&self, _readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
+        Err(not_updated())
+    }
+
+    fn relearn(&self, _readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
+        Err(not_updated())
     }
 
     fn save(&self, archive: &mut Archive) {

@@ -62,6 +62,8 @@ const SCALED: usize = 256;
 const TREND_TERMS: f64 = 2.0;
 /// Places of a transmitter below this share of the evidence are left out.
 const LEAST_SHARE: f64 = 1e-4;
+/// The extent of a survey whose sensors all stand at one place.
+const LEAST_EXTENT_M: f64 = 1e-6;
 
 /// Readings of every band, and the silence in it as readings.
 struct Survey {
@@ -189,7 +191,8 @@ pub(in crate::estimate) fn fit(
     let laws = laws.ok_or_else(|| EstimateError::Numerical("no band was read anywhere".into()))?;
     let law = laws[0].1;
     let pseudo = samples.par_iter().map(|s| s.pseudo(&law)).collect::<Result<_, _>>()?;
-    let survey = Survey { samples, pseudo, link, extent_m: extent_m(readings.sites()) };
+    let survey =
+        Survey { samples, pseudo, link, extent_m: extent_m(readings.sites()).max(LEAST_EXTENT_M) };
     let plain = laws.iter().map(|(weight, law)| (*weight, Account::plain(law, readings)));
     let plain: Vec<(f64, Account)> = plain.collect();
     let known = context.transmitters;

@@ -218,3 +218,37 @@ fn one_law_is_enough_for_many_readings() {
     let found = super::Account::about_transmitters(&law, &survey, &readings, &[], &silent);
     assert_eq!(found.unwrap().len(), 1);
 }
+
+/// `locate` once printed the places of the first fit.
+#[test]
+fn an_update_finds_the_transmitters_again() {
+    let survey = survey(5, 160, 4);
+    let all = survey.readings(f64::NEG_INFINITY, false);
+    let part = |from: usize, to: usize| (from..to).collect::<Vec<usize>>();
+    let silent = Progress::silent();
+    let (few, more) = (part(0, 40), part(40, 160));
+    let first = super::fit(&all.subset(&few).unwrap(), &Context::default(), &silent).unwrap();
+    assert!(!first.emitters().is_empty());
+    let more = all.further_subset(&more).unwrap();
+    let later = first.updated(&more).unwrap();
+    // The same law, with all readings at once.
+    let whole = first.predictor().relearn(&all).unwrap().unwrap().emitters().unwrap();
+    assert_eq!(later.emitters().len(), first.emitters().len());
+    for ((new, old), whole) in later.emitters().iter().zip(first.emitters()).zip(&whole) {
+        let area = |e: &crate::model::ModelEmitter| e.at_se_m.unwrap().iter().product::<f64>();
+        assert!(area(new) < 0.8 * area(old), "{:?} {:?}", new.at_se_m, old.at_se_m);
+        assert!((area(new) / area(whole) - 1.0).abs() < 1e-6 && new.band() == old.band());
+        assert!(new.at.distance_m(whole.at) < 1e-6);
+        assert!((new.power_share - whole.power_share).abs() < 1e-9);
+    }
+    let read = Model::from_archive(&first.to_archive()).unwrap();
+    let [again, later] = [read.updated(&more).unwrap(), later];
+    for (again, later) in again.emitters().iter().zip(later.emitters()) {
+        assert!(again.at.distance_m(later.at) < 1e-9);
+    }
+    // A combination does not find them again yet, and says so once.
+    let auto = run(&Auto::default(), &all.subset(&few).unwrap(), &[]);
+    let again = auto.updated(&more).unwrap().updated(&more).unwrap();
+    let stay = again.report().notes.iter().filter(|note| note.contains("emitters as they were"));
+    assert_eq!(stay.count(), usize::from(!auto.emitters().is_empty()));
+}

@@ -120,9 +120,9 @@ fn about_modes(
     // Squares from which a climb led to a mode that was known: they stay, and are not tried again.
     let mut tried: Vec<Site> = Vec::new();
     for _ in 0..MODES {
-        let open = squares.iter().filter(|s| {
-            !modes.iter().any(|mode| mode.holds(s.at)) && !tried.iter().any(|at| *at == s.at)
-        });
+        let open = squares
+            .iter()
+            .filter(|s| !modes.iter().any(|mode| mode.holds(s.at)) && !tried.contains(&s.at));
         let Some(best) = open.copied().max_by(|a, b| a.log_posterior.total_cmp(&b.log_posterior))
         else {
             break;

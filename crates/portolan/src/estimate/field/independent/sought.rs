@@ -121,7 +121,7 @@ impl Sought {
         let total = powers.iter().sum::<f64>().max(f64::MIN_POSITIVE);
         let found = read.par_iter().zip(&powers).map(|(&i, power)| {
             progress.check()?;
-            let mut averaged = Averaged::default();
+            let mut averaged = Placed::default();
             for law in &self.laws {
                 averaged.add(law.weight, self.bands[i].under(law, law.scales[i])?);
             }
@@ -306,11 +306,7 @@ impl SoughtBand {
     }
 
     /// Weights of the places that matter, and their trends.
-    fn under(
-        &self,
-        law: &SoughtLaw,
-        (sill, nugget): (f64, f64),
-    ) -> Result<(Vec<usize>, Vec<f64>, Vec<PathLoss>), EstimateError> {
+    fn under(&self, law: &SoughtLaw, (sill, nugget): (f64, f64)) -> Result<Placed, EstimateError> {
         let count = self.sites.len();
         let judged: Vec<usize> = match count > TOGETHER {
             true => (0..JUDGED).map(|i| i * count / JUDGED).collect(),
@@ -332,24 +328,24 @@ impl SoughtBand {
         let total: f64 = kept.iter().map(|&j| weights[j]).sum();
         let weights = kept.iter().map(|&j| weights[j] / total).collect();
         let trends = kept.iter().map(|&j| found.trends[j]).collect();
-        Ok((kept, weights, trends))
+        Ok(Placed { places: kept, weights, trends })
     }
 }
 
-/// The places and trends of a band's transmitter under all laws.
+/// The places of a band's transmitter by number, with weights and trends: under one law or all.
 #[derive(Default)]
-struct Averaged {
+struct Placed {
     places: Vec<usize>,
     weights: Vec<f64>,
     trends: Vec<PathLoss>,
 }
 
-impl Averaged {
-    fn add(&mut self, law: f64, found: (Vec<usize>, Vec<f64>, Vec<PathLoss>)) {
-        let (places, weights, trends) = found;
-        self.places.extend(places);
-        self.weights.extend(weights.iter().map(|own| own * law));
-        self.trends.extend(trends);
+impl Placed {
+    /// Adds what was found under a law of some weight.
+    fn add(&mut self, law: f64, found: Placed) {
+        self.places.extend(found.places);
+        self.weights.extend(found.weights.iter().map(|own| own * law));
+        self.trends.extend(found.trends);
     }
 
     /// The transmitters of the band, which has this share of the power.

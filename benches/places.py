@@ -1,10 +1,11 @@
 """Places of transmitters in simulated towns: `portolan locate` beside simpler ways.
 
-    python benches/places.py [--towns 6] [--portolan PATH]
+    python benches/places.py [--towns 6] [--seed 0] [--row N] [--portolan PATH]
 
 Towns of 400 x 400 m with 12 transmitters, exponents from 2 to 4, shadowing over 40 m. A row prints
-median errors in metres, how many transmitters lie in the 90 % ellipse, and how many exponents lie
-within two standard errors. Needs numpy and scipy.
+median errors in metres; how many transmitters were found; how many of these lie in the 90 and the
+50 % region (the polygons of `locate --json`); the median area of the 90 % region; and how many
+exponents lie within two standard errors. Needs numpy and scipy.
 """
 
 import argparse
@@ -23,8 +24,6 @@ SIDE_M = 400.0
 RANGE_M = 40.0
 # Places, shadowing in dB, noise in dB.
 ROWS = [(120, 4, 2), (400, 4, 2), (120, 0, 3), (400, 0, 2), (120, 8, 2), (400, 8, 2)]
-# The 90 % quantile of chi-square with two degrees of freedom.
-NINETY = 4.605
 
 
 def town(seed, places, shadow, noise):
@@ -55,6 +54,17 @@ def located(portolan, sites, levels):
     return {emitter["band"]: emitter for emitter in json.loads(done.stdout)["emitters"]}
 
 
+def holds(region, place):
+    """Whether a place lies in a region: inside an odd number of its rings."""
+    x, y = place
+    inside = False
+    for ring in (ring for polygon in region["polygons"] for ring in polygon):
+        for (x1, y1), (x2, y2) in zip(ring, [*ring[1:], ring[0]]):
+            if (y1 > y) != (y2 > y) and x < x1 + (x2 - x1) * (y - y1) / (y2 - y1):
+                inside = not inside
+    return inside
+
+
 def simple(sites, levels):
     """Strongest reading, centroid weighted by power, least squares of path loss."""
     order = np.argsort(-levels)
@@ -74,12 +84,15 @@ def simple(sites, levels):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--towns", type=int, default=6)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--row", type=int, help="one row only, from 0")
     parser.add_argument("--portolan", default=str(BUILT))
     args = parser.parse_args()
-    print("places shadow noise   strongest  centroid  squares    field   in 90 %  exponent")
-    for places, shadow, noise in ROWS:
-        errors, inside, within = [], [], []
-        for seed in range(args.towns):
+    heads = ["strongest", "centroid", "squares", "field", "found", "in 90 %", "in 50 %", "area"]
+    print("places shadow noise" + "".join(f"{head:>10}" for head in [*heads, "exponent"]))
+    for places, shadow, noise in ROWS if args.row is None else [ROWS[args.row]]:
+        errors, inside, areas, within = [], [], [], []
+        for seed in range(args.seed, args.seed + args.towns):
             sites, masts, exponents, levels = town(seed, places, shadow, noise)
             found = located(args.portolan, sites, levels)
             for band in range(BANDS):
@@ -90,13 +103,16 @@ def main():
                     continue
                 off = np.array([emitter["x_m"], emitter["y_m"]]) - masts[band]
                 errors.append([*own, np.linalg.norm(off)])
-                se = np.array([emitter["x_se_m"], emitter["y_se_m"]])
-                inside.append(((off / se) ** 2).sum() < NINETY)
+                regions = {region["share"]: region for region in emitter["regions"]}
+                inside.append([holds(regions[share], masts[band]) for share in (0.9, 0.5)])
+                areas.append(regions[0.9]["area_m2"])
                 miss = abs(emitter["exponent"] - exponents[band])
                 within.append(miss < 2 * emitter["exponent_se"])
         medians = "".join(f"{m:10.1f}" for m in np.median(errors, axis=0))
-        shares = f"{100 * np.mean(inside):9.0f}{100 * np.mean(within):10.0f}"
-        print(f"{places:6}{shadow:7}{noise:6}  {medians}{shares}", flush=True)
+        shares = [len(inside) / len(errors), *np.mean(inside, axis=0)]
+        shares = "".join(f"{100 * share:10.0f}" for share in shares)
+        rest = f"{np.median(areas):10.0f}{100 * np.mean(within):10.0f}"
+        print(f"{places:6}{shadow:7}{noise:6}{medians}{shares}{rest}", flush=True)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ def validate(
     transmitters: Transmitters = None,
     walls: Walls = None,
     floor_height: float | None = None,
+    accept: bool = False,
     tell: Tell | None = None,
 ) -> Any:
     """Cross-validates methods on a survey's own sensors.
@@ -52,7 +53,7 @@ def validate(
     ``split`` is "random" (how well gaps are filled) or "blocks" (how well places far from any
     sensor are predicted). A row for each method, as ``portolan validate --json`` gives them: a data
     frame where pandas is there. A method that fails has a row that says why. ``transmitters``,
-    ``walls`` and ``floor_height`` are as in :func:`fit`; methods that make no use of them do not look
+    ``walls``, ``floor_height`` and ``accept`` are as in :func:`fit`; methods that make no use of them do not look
     at them.
     """
     dealt = _native.folds(readings.places, folds, split, seed)
@@ -60,7 +61,7 @@ def validate(
         raise ValueError(f"{len(readings)} sensors cannot be split in parts")
     calls = [_call(method) for method in methods]
     known = known_to(readings, transmitters, [name for _, name, _ in calls])
-    between = obstacles_to(readings, walls, floor_height)
+    between = obstacles_to(readings, walls, floor_height, accept=accept)
     rows = []
     for label, name, options in calls:
         row: dict[str, Any] = {"method": label}

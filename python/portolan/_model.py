@@ -317,6 +317,7 @@ def fit(
     transmitters: Transmitters = None,
     walls: Walls = None,
     floor_height: float | None = None,
+    accept: bool = False,
     tell: Tell | None = None,
     **options: Any,
 ) -> Model:
@@ -329,7 +330,8 @@ def fit(
     ``walls`` are those of a plan, for the same methods: a path (.csv, .geojson), GeoJSON, a
     GeoDataFrame, or a table of ``x1_m``, ``y1_m``, ``x2_m``, ``y2_m`` and, where known, ``material``
     and ``floor``. With ``floor_height``, metres from floor to floor, floors between a transmitter and
-    a place are counted. ``Model.report["columns"]`` says what each of them takes.
+    a place are counted. ``Model.report["columns"]`` says what each of them takes. ``accept`` takes a
+    plan that lies far from the readings or is tiny beside them.
     ``tell`` is called with the share done, now and then; without it a bar is shown where tqdm is
     there and the output is a terminal.
     """
@@ -343,7 +345,7 @@ def fit(
             seed=seed,
             grid=grid,
             transmitters=known,
-            obstacles=obstacles_to(readings, walls, floor_height),
+            obstacles=obstacles_to(readings, walls, floor_height, accept=accept),
             tell=hears,
         )
     model = Model(native)

@@ -31,7 +31,7 @@ pub struct Region {
 }
 
 /// The smallest regions that hold an emitter with a probability of 50 and 90 %; none where its place
-/// was given.
+/// was given, or its method gives no probabilities.
 pub fn regions(emitter: &ModelEmitter) -> Vec<Region> {
     let places = &emitter.places;
     let Some(smears) = smears(places) else { return Vec::new() };

@@ -275,7 +275,7 @@ mod tests {
         let power = Array2::from_shape_fn((measured.len(), 9), |(n, _)| {
             10f64.powf(level(measured[n].row, measured[n].col) / 10.0)
         });
-        let sites = measured.iter().map(|cell| grid.site(*cell)).collect();
+        let sites: Vec<_> = measured.iter().map(|cell| grid.site(*cell)).collect();
         let survey = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
         let survey = survey.with_grid(Some(grid)).unwrap();
         let data = Data { floor: Some(Floor { survey, off_grid: Vec::new() }), city: None };

@@ -22,7 +22,7 @@ fn data() -> Data {
         map.spectrum_into(cell, row.as_slice_mut().unwrap());
     }
     let freq_hz = (0..9).map(|band| 2.412e9 + 5e6 * f64::from(band)).collect();
-    let sites: Vec<Site> = cells.iter().map(|&cell| grid.site(cell)).collect();
+    let sites: Vec<_> = cells.iter().map(|&cell| grid.site(cell)).collect();
     let survey = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
     let labels = BandLabels::from_frequencies(freq_hz).unwrap();
     let survey = survey.with_grid(Some(grid)).unwrap().with_labels(labels).unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use portolan::{Devices, Prediction};
+use portolan::{Devices, Points, Prediction};
 use portolan_io::export::{
     GridRequest, MapRequest, MapSize, Needs, check_map, draw_map, draw_moments,
 };
@@ -56,20 +56,16 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
             let spread = model.gives_spread();
             let needs = Needs::of_places(places.sites.len(), bands.len(), spread);
             warn(&Vec::from_iter(needs.check(&args.output)?));
-            let found;
-            let mut notes = Vec::new();
-            if args.moment.at.is_some() {
-                found = watched("predicting", |progress| {
-                    model.predict_bands(&places.sites, &bands, progress)
-                })?;
-            } else {
-                let wrong = |why: String| Failure::input(format!("{}: {why}", path.display()));
-                let points = places.points(&model, format).map_err(wrong)?;
-                notes.extend(points.time_span().and_then(|(_, last)| ahead_note(&model, last)));
-                found = watched("predicting", |progress| {
-                    model.predict_points(&points, &bands, progress)
-                })?;
-            }
+            let wrong = |why: String| Failure::input(format!("{}: {why}", path.display()));
+            let points = match &args.moment.at {
+                // The model is of that moment.
+                Some(_) => Points::from(places.sites.clone()),
+                None => places.points(&model, format).map_err(wrong)?,
+            };
+            let last = points.time_span().and_then(|(_, last)| ahead_note(&model, last));
+            let mut notes = Vec::from_iter(last);
+            let found =
+                watched("predicting", |progress| model.predict_points(&points, &bands, progress))?;
             check_interrupt()?;
             let found = match model.devices() {
                 Some(devices) => {

@@ -646,8 +646,8 @@ mod tests {
             all.gathered(&mut sites, Scale::Absolute, &options, &mut Vec::new()).unwrap();
         assert_eq!((sites.len(), found.power.dim()), (26, (26, 3)));
         let months: Vec<f64> = found.time_s.unwrap().iter().map(|t| (t / MONTH).round()).collect();
-        for row in 0..12 {
-            assert_eq!(months[row], row as f64);
+        for (row, month) in months[..12].iter().enumerate() {
+            assert_eq!(*month, row as f64);
             assert_eq!(found.power[[row, 1]].is_nan(), row != 11, "row {row}");
             assert!(!found.power[[row, 0]].is_nan() && found.power[[row, 2]].is_nan());
         }

@@ -65,7 +65,7 @@ fn survey(sensors: usize, factor: f64, origin: Site) -> Readings {
         };
         factor * (of(0) + of(1)) * (0.3 * ripple).exp()
     });
-    let sites = sites.iter().map(|s| moved(s, origin)).collect();
+    let sites: Vec<_> = sites.iter().map(|s| moved(s, origin)).collect();
     Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap()
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{Change, Saved};
 use crate::error::EstimateError;
 use crate::link::DB_PER_LN;
-use crate::model::{Archive, LeftOut, Prediction, Predictor, damaged};
+use crate::model::{Archive, LeftOut, ModelEmitter, Prediction, Predictor, damaged};
 use crate::points::Points;
 use crate::progress::Progress;
 use crate::readings::Readings;
@@ -201,6 +201,10 @@ impl Predictor for Combined {
         let members: Option<Vec<_>> =
             self.members.iter().map(update).collect::<Result<_, EstimateError>>()?;
         Ok(members.map(|members| Box::new(Self { members }) as Box<dyn Predictor>))
+    }
+
+    fn emitters(&self) -> Option<Vec<ModelEmitter>> {
+        self.members.iter().find_map(|(_, member)| member.emitters())
     }
 
     fn relearn(&self, readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {

@@ -16,7 +16,9 @@ use super::{Change, Context, Kriging, Transmitter};
 use crate::error::EstimateError;
 use crate::gaussian_process::{Sample, clustered, misfit};
 use crate::grid::Grid;
-use crate::model::{Archive, FactoredDrawing, LeftOut, Model, Prediction, Predictor, damaged};
+use crate::model::{
+    Archive, FactoredDrawing, LeftOut, Model, ModelEmitter, Prediction, Predictor, damaged,
+};
 use crate::points::Points;
 use crate::progress::Progress;
 use crate::readings::Readings;
@@ -210,6 +212,16 @@ impl Predictor for Lifted {
     fn update(&self, readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
         let inner = self.inner.update(&readings.lifted(self.factor))?.map(Arc::from);
         Ok(inner.map(|inner| Box::new(Self { factor: self.factor, inner }) as Box<dyn Predictor>))
+    }
+
+    fn emitters(&self) -> Option<Vec<ModelEmitter>> {
+        let mut found = self.inner.emitters()?;
+        let lower = |site: Site| site.at_height(site.z_m / self.factor);
+        for emitter in &mut found {
+            emitter.at = lower(emitter.at);
+            emitter.places.iter_mut().for_each(|(_, at)| *at = lower(*at));
+        }
+        Some(found)
     }
 
     fn changes(

@@ -158,6 +158,12 @@ pub trait Predictor: Send + Sync {
         Ok(None)
     }
 
+    /// The emitters that its readings show now, where it finds them again after an update; None where
+    /// they stay those of the fit.
+    fn emitters(&self) -> Option<Vec<ModelEmitter>> {
+        None
+    }
+
     /// What it predicts from other readings of the same bands under the same law; None where the method
     /// must be fitted again.
     fn relearn(&self, _readings: &Readings) -> Result<Option<Box<dyn Predictor>>, EstimateError> {
@@ -201,6 +207,10 @@ impl LeftOut {
         Self { power, reading_spread_db: Some(spread_db) }
     }
 }
+
+/// What an update says where the method does not find emitters again.
+const EMITTERS_STAY: &str =
+    "the update leaves the emitters as they were: fit all readings again to renew them";
 
 /// SLFs and PSDs on a grid, and the spread of their product.
 #[derive(Clone, Debug)]
@@ -688,6 +698,12 @@ impl Model {
                 "the update has no times: its readings take the mean level of their band".into(),
             );
         }
+        let emitters = predictor.emitters().unwrap_or_else(|| {
+            if !self.emitters.is_empty() && !report.notes.iter().any(|note| note == EMITTERS_STAY) {
+                report.notes.push(EMITTERS_STAY.into());
+            }
+            self.emitters.clone()
+        });
         Ok(Self {
             frame: self.frame.clone(),
             bands: self.bands,
@@ -696,7 +712,7 @@ impl Model {
             points: self.points.followed_by(readings.points()),
             loudest: self.loudest.max(readings.loudest()),
             report,
-            emitters: self.emitters.clone(),
+            emitters,
             devices: None,
             stated_db: self.stated_db.clone(),
             predictor: predictor.into(),

@@ -276,7 +276,7 @@ impl Field {
             let (fit, rounds) = self.run(readings, &targets, emitters, context, progress)?;
             return finish(rows, &fit, neighbours, rounds);
         }
-        let some = scale::some(sensors);
+        let some = scale::some_of(readings);
         let part = readings.subset(&some)?;
         let part_targets = Reported::new(&part);
         let (fit, rounds) =

@@ -13,6 +13,7 @@ use super::linearised::{Linearised, Noise, Reported};
 use super::soft_levels::SoftLevels;
 use crate::gaussian_process::Neighbours;
 use crate::linalg::Cholesky;
+use crate::readings::Readings;
 use crate::site::Site;
 
 /// Sensors that the law is fitted to.
@@ -36,6 +37,19 @@ const SETTLED: f64 = 1e-8;
 pub(in crate::estimate) fn some(sensors: usize) -> Vec<usize> {
     let kept = FITTED.min(sensors);
     (0..kept).map(|i| i * sensors / kept).collect()
+}
+
+/// The same, with a reading sensor for each band that none of them reads.
+pub(super) fn some_of(readings: &Readings) -> Vec<usize> {
+    let mut kept = some(readings.sensors());
+    let power = readings.power();
+    for column in power.columns() {
+        if kept.iter().all(|&sensor| column[sensor].is_nan()) {
+            kept.extend(column.iter().position(|value| !value.is_nan()));
+        }
+    }
+    kept.sort_unstable();
+    kept
 }
 
 /// Log SLFs at all sensors (sensors x emitters), the posterior of each given the fields drawn there,

@@ -4,7 +4,7 @@ use ndarray::{Array2, Array3};
 
 use super::linearised::Reported;
 use super::start::{NOISE_SHARES, START_ROUNDS};
-use super::{Field, with_likeliest_sigma};
+use super::{Field, scale, with_likeliest_sigma};
 use crate::error::EstimateError;
 use crate::estimate::{Context, Emitters, Method, build, method};
 use crate::fixture::{self, Estimate};
@@ -447,4 +447,21 @@ fn unknown_noise_before_the_quantiser_is_found() {
         let Values::Levels { quantiser, .. } = found.values() else { panic!("levels stay levels") };
         assert!(range.contains(&quantiser.sigma()), "{sigma} was taken for {}", quantiser.sigma());
     }
+}
+
+/// The error once said that such a band had no reading at all.
+#[test]
+fn a_band_that_few_of_many_sensors_read_is_fitted() {
+    let sites: Vec<Site> =
+        (0..1600).map(|i| Site::new(f64::from(i % 40), f64::from(i / 40))).collect();
+    let mut power = Array2::from_elem((1600, 3), 1e-7);
+    let fitted = scale::some(1600);
+    let beside = (0..1600).find(|sensor| !fitted.contains(sensor)).unwrap();
+    power.column_mut(1).fill(f64::NAN);
+    power[[beside, 1]] = 2e-8;
+    let readings = Readings::new(sites, Values::Power(power), Scale::Absolute).unwrap();
+    assert!(readings.subset(&fitted).is_err());
+    let kept = scale::some_of(&readings);
+    assert!(kept.is_sorted() && kept.len() == fitted.len() + 1 && kept.contains(&beside));
+    assert!(readings.subset(&kept).is_ok());
 }

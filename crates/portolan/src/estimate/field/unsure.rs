@@ -40,10 +40,7 @@ const LAW_SENSORS: usize = 70;
 /// If nothing can be fitted to the levels.
 pub fn with_likeliest_sigma(readings: Readings) -> Result<Readings, EstimateError> {
     let Values::Levels { levels, quantiser } = readings.values() else { return Ok(readings) };
-    let sensors = readings.sensors();
-    let kept = SENSORS.min(sensors);
-    let some: Vec<usize> = (0..kept).map(|i| i * sensors / kept).collect();
-    let part = readings.subset(&some).unwrap_or_else(|_| readings.clone());
+    let part = judging(&readings)?;
     let targets = Reported::new(&part);
     let mut best: Option<(f64, f64)> = None;
     for emitters in EMITTERS.into_iter().filter(|e| *e <= part.bands().min(part.sensors())) {
@@ -61,4 +58,39 @@ pub fn with_likeliest_sigma(readings: Readings) -> Result<Readings, EstimateErro
     let quantiser = Quantiser::new(quantiser.edges().to_vec(), sigma, quantiser.offset())?;
     let levels = levels.clone();
     Ok(readings.with_values(Values::Levels { levels, quantiser })?)
+}
+
+/// The readings of the sensors that judge, without bands that none of them read.
+fn judging(readings: &Readings) -> Result<Readings, EstimateError> {
+    let sensors = readings.sensors();
+    let kept = SENSORS.min(sensors);
+    let some: Vec<usize> = (0..kept).map(|i| i * sensors / kept).collect();
+    let power = readings.power();
+    let read = |band: &usize| some.iter().any(|&sensor| !power[[sensor, *band]].is_nan());
+    let bands: Vec<usize> = (0..readings.bands()).filter(read).collect();
+    Ok(readings.with_bands(&bands)?.subset(&some)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quantiser::MISSING_LEVEL;
+    use crate::scale::Scale;
+    use crate::site::Site;
+
+    /// A band that one sensor of many reads once made all of them judge.
+    #[test]
+    fn few_sensors_judge_even_where_they_miss_a_band() {
+        let sites: Vec<Site> =
+            (0..1000).map(|i| Site::new(f64::from(i % 40), f64::from(i / 40))).collect();
+        let mut levels = ndarray::Array2::from_shape_fn((1000, 3), |(i, k)| ((i + k) % 8) as u8);
+        levels.column_mut(1).fill(MISSING_LEVEL);
+        levels[[3, 1]] = 2;
+        let edges = (0..7).map(|e| -14.0 + f64::from(e)).collect();
+        let quantiser = Quantiser::new(edges, 0.0, 1e-6).unwrap();
+        let values = Values::Levels { levels, quantiser };
+        let readings = Readings::new(sites, values, Scale::Absolute).unwrap();
+        let part = judging(&readings).unwrap();
+        assert_eq!((part.sensors(), part.bands()), (SENSORS, 2));
+    }
 }

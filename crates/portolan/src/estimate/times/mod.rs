@@ -23,7 +23,7 @@ use super::{Context, Saved};
 use crate::error::{EstimateError, InputError};
 use crate::link::DB_PER_LN;
 use crate::link::Link;
-use crate::model::{Archive, LeftOut, Model, Prediction, Predictor, damaged};
+use crate::model::{Archive, LeftOut, Model, ModelEmitter, Prediction, Predictor, damaged};
 use crate::points::Points;
 use crate::progress::Progress;
 use crate::readings::{Readings, Values};
@@ -355,6 +355,10 @@ impl Predictor for Timed {
             return Ok(None);
         };
         Ok(Some(Box::new(Self { drift, inner: inner.into(), moment: self.moment })))
+    }
+
+    fn emitters(&self) -> Option<Vec<ModelEmitter>> {
+        self.inner.emitters()
     }
 
     fn changes(

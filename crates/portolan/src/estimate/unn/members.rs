@@ -14,7 +14,6 @@ use crate::model::{
     Archive, Drawing, DrawnGrid, FactoredDrawing, Prediction, Predictor, Room, damaged,
 };
 use crate::progress::Progress;
-use crate::quantiser::MISSING_LEVEL;
 use crate::readings::{Readings, Values};
 use crate::scale::Scale;
 use crate::site::Site;
@@ -143,10 +142,10 @@ impl Members {
 
     /// How the members' deviation becomes a spread: the likeliest law of what each member predicts at
     /// the sensors that it has not seen (`left_out`, one list for each member). What a single member
-    /// misses beyond the mean of all is taken off again.
-    pub fn calibrated(&self, readings: &Readings, left_out: &[Vec<usize>]) -> SpreadLaw {
+    /// misses beyond the mean of all is taken off again. None where no reading was left out.
+    pub fn calibrated(&self, readings: &Readings, left_out: &[Vec<usize>]) -> Option<SpreadLaw> {
         let bands: Vec<usize> = (0..readings.bands()).collect();
-        let offset = readings.floored_link().offset();
+        let offset = self.law.offset;
         let (mut all, mut own) = (vec![0.0; bands.len()], vec![0.0; bands.len()]);
         let mut deviation = vec![0.0; bands.len()];
         let mut missed = Vec::new();
@@ -160,6 +159,11 @@ impl Members {
                 }
             }
         }
+        let power = readings.power();
+        missed.retain(|(sensor, band, ..)| !power[[*sensor, *band]].is_nan());
+        if missed.is_empty() {
+            return None;
+        }
         // What a sensor misses in many bands comes from few emitters.
         let independent = self.factors().psd.nrows().min(bands.len()) as f64 / bands.len() as f64;
         let stride = 1 + missed.len() / MOST_JUDGED;
@@ -170,9 +174,6 @@ impl Members {
                 likeliest(offset, &[0.0], weight, |law, _| {
                     let of = |&(sensor, band, power, deviation): &(usize, usize, f64, f64)| {
                         let level = levels[[sensor, band]];
-                        if level == MISSING_LEVEL {
-                            return 0.0;
-                        }
                         let share = power / (power + offset);
                         let spread = share * law.variance(deviation).sqrt();
                         -probit.log_probability_of(level, (power + offset).ln(), spread)
@@ -183,7 +184,6 @@ impl Members {
             Values::Power(read) => {
                 let seen: Vec<(f64, f64, f64)> = missed
                     .iter()
-                    .filter(|(sensor, band, ..)| !read[[*sensor, *band]].is_nan())
                     .map(|&(sensor, band, power, deviation)| {
                         let whole = power + offset;
                         let error = ((read[[sensor, band]] + offset) / whole).ln();
@@ -204,7 +204,7 @@ impl Members {
         };
         let more = 1.0 - 1.0 / self.maps.len() as f64;
         let multiple = (law.multiple * law.multiple - more).max(0.25 * law.multiple * law.multiple);
-        SpreadLaw { multiple: multiple.sqrt(), ..law }
+        Some(SpreadLaw { multiple: multiple.sqrt(), ..law })
     }
 }
 

@@ -258,11 +258,10 @@ impl Unn {
         let grid = context.grid_for(readings)?;
         let readings = readings.on_grid(grid)?;
         let power = readings.power_or_floor();
-        let link = self.offset.map_or_else(|| readings.floored_link(), Link::new);
         // The sigmoid lies in (0, 1): the brightest reading becomes 1.
         let brightest = power.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
         let unit = if self.rescale { brightest } else { 1.0 };
-        let offset = link.offset() / unit;
+        let offset = self.offset_of(&readings) / unit;
         let emitters = number_of_emitters(&readings, context)?;
         let decoder = Decoder::new(&self.shape, grid.rows(), grid.cols(), emitters)?;
         let cells = readings.cells(grid)?.iter().map(|&c| grid.index(c)).collect();
@@ -476,7 +475,7 @@ impl Unn {
             .collect();
         let model = |one: Result<_, EstimateError>| {
             let (group, fits): (Group, Vec<Fit>) = one?;
-            joined(&group.whole, group.grid, &group.left_out, fits)
+            self.joined(&group.whole, group.grid, &group.left_out, fits)
         };
         Ok(gathered.into_par_iter().with_max_len(1).map(model).collect())
     }
@@ -512,7 +511,7 @@ impl Unn {
             && context.start.is_none();
         let unmixed = match unmixes {
             true => {
-                let offset = self.offset.map_or_else(|| whole.floored_link(), Link::new).offset();
+                let offset = self.offset_of(&whole);
                 let asked = number_of_emitters(&whole, context)?;
                 let shown = shown(&whole, asked);
                 Some(unmix_readings(&whole, shown, offset, context.seed)?)
@@ -536,32 +535,49 @@ struct Group {
     unmixed: Option<Unmixed>,
 }
 
-/// The model of all members.
-fn joined(
-    readings: &Readings,
-    grid: Grid,
-    left_out: &[Vec<usize>],
-    fits: Vec<Fit>,
-) -> Result<Model, EstimateError> {
-    let (mut decoded, mut traces) = (Vec::new(), Vec::new());
-    for (_, found) in fits {
-        decoded.push(found.decoded);
-        traces.push(found.trace);
+/// What is said of members whose spread no reading could judge.
+const UNJUDGED: &str = "no sensor could be left out of a member, because each holds the only reading \
+                        of some band: the spread is not calibrated";
+
+impl Unn {
+    /// The a of ln(x + a), in the readings' unit.
+    fn offset_of(&self, readings: &Readings) -> f64 {
+        self.offset.map_or_else(|| readings.floored_link(), Link::new).offset()
     }
-    let count = decoded.len();
-    if count == 1 {
-        let (decoded, trace) = (decoded.remove(0), traces.remove(0));
-        return Ok(gridded_model(readings, grid, decoded)?.with_report(Report::of_descent(trace)));
+
+    /// The model of all members.
+    fn joined(
+        &self,
+        readings: &Readings,
+        grid: Grid,
+        left_out: &[Vec<usize>],
+        fits: Vec<Fit>,
+    ) -> Result<Model, EstimateError> {
+        let (mut decoded, mut traces) = (Vec::new(), Vec::new());
+        for (_, found) in fits {
+            decoded.push(found.decoded);
+            traces.push(found.trace);
+        }
+        let count = decoded.len();
+        if count == 1 {
+            let (decoded, trace) = (decoded.remove(0), traces.remove(0));
+            let model = gridded_model(readings, grid, decoded)?;
+            return Ok(model.with_report(Report::of_descent(trace)));
+        }
+        // Without an offset, places without power have the floor of the readings.
+        let (offset, floored) = (self.offset_of(readings), readings.floored_link().offset());
+        let floor = 1e-3 * if offset > 0.0 { offset } else { floored };
+        let members = Members::new(grid, floor, decoded, SpreadLaw::unknown(offset))?;
+        let law = members.calibrated(readings, left_out);
+        let judged = law.is_some();
+        let members = members.with_law(law.unwrap_or(SpreadLaw::unknown(offset)));
+        let emitters = peaks(readings, grid, members.factors());
+        let mut model = Model::new(readings, members).with_grid(Some(grid)).with_emitters(emitters);
+        model = model.with_report(Report::of_descent(traces.remove(0)));
+        model.report_mut().add_fitted(&[("members", count as f64)]);
+        model.report_mut().notes.extend((!judged).then(|| UNJUDGED.to_string()));
+        Ok(model)
     }
-    let offset = readings.floored_link().offset();
-    let members = Members::new(grid, 1e-3 * offset, decoded, SpreadLaw::unknown(offset))?;
-    let law = members.calibrated(readings, left_out);
-    let members = members.with_law(law);
-    let emitters = peaks(readings, grid, members.factors());
-    let mut model = Model::new(readings, members).with_grid(Some(grid)).with_emitters(emitters);
-    model = model.with_report(Report::of_descent(traces.remove(0)));
-    model.report_mut().add_fitted(&[("members", count as f64)]);
-    Ok(model)
 }
 
 /// What the sensors of a fit read, as engines take it.

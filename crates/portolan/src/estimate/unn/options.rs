@@ -77,8 +77,8 @@ const OWN: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "members",
-        default: "8 (ours); 1 on grids of more than 65536 cells, from a random start and in \
-                  recipe=paper",
+        default: "8 (ours); 1 with fewer than 32 places, on grids of more than 65536 cells, from \
+                  a random start and in recipe=paper",
         takes: "1 to 1000: fits that are averaged; from 2 on they have a spread",
     },
     OptionSpec { name: "lambda_psd", default: "1e-3 (paper)", takes: "a number, 0 or more" },

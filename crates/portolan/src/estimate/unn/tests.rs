@@ -347,3 +347,43 @@ fn the_papers_recipe_and_few_sensors_have_one_member() {
     let large = Context { grid: Some(Grid::new(400, 400, 0.06).unwrap()), ..context };
     assert_eq!(usual.members_of(&whole, &large).unwrap(), 1);
 }
+
+/// The constant, multiple and offset of the spread, as a file has them.
+fn spread_law(model: &Model) -> Vec<f64> {
+    let archive = model.to_archive();
+    let name = archive.entries().map(|(name, _)| name).find(|name| name.ends_with("spread"));
+    archive.finite(name.unwrap()).unwrap()
+}
+
+#[test]
+fn members_take_the_offset_that_is_set() {
+    let readings = readings(false);
+    let context = Context { emitters: Emitters::Count(2), seed: 1, ..Context::default() };
+    let settings = [members("3"), vec![("offset", "2e-5".to_string())]].concat();
+    let settings = settings.into_iter().map(|(name, value)| (name.to_string(), value));
+    let unn = method("unn").unwrap().build(settings).unwrap();
+    let model = unn.fit(&readings, &context, &Progress::silent()).unwrap();
+    assert_eq!(spread_law(&model)[2], 2e-5);
+}
+
+/// Where nothing was judged, the smallest spread was once taken.
+#[test]
+fn members_that_cannot_leave_a_sensor_out_keep_the_usual_spread() {
+    let whole = readings(false);
+    let mut power = whole.power().mapv(|x| if x.is_nan() { 1e-7 } else { x });
+    for (band, fold) in spread_folds(whole.sites(), FOLDS).iter().enumerate() {
+        let only = power[[fold[0], band]];
+        power.column_mut(band).fill(f64::NAN);
+        power[[fold[0], band]] = only;
+    }
+    let readings = whole.with_values(Values::Power(power)).unwrap();
+    let context = Context { emitters: Emitters::Count(2), seed: 1, ..Context::default() };
+    let settings = [("members", "3"), ("start", "xavier"), ("iterations", "20")];
+    let settings = settings.map(|(name, value)| (name.to_string(), value.to_string()));
+    let unn = method("unn").unwrap().build(settings).unwrap();
+    let model = unn.fit(&readings, &context, &Progress::silent()).unwrap();
+    let usual = SpreadLaw::unknown(0.0);
+    assert_eq!(spread_law(&model)[..2], [usual.constant, usual.multiple]);
+    let notes = &model.report().notes;
+    assert!(notes.iter().any(|note| note.contains("not calibrated")), "{notes:?}");
+}

@@ -15,7 +15,7 @@ use crate::link::DB_PER_LN;
 use crate::progress::Progress;
 use crate::readings::Readings;
 use crate::simulate::REFERENCE_DISTANCE_M;
-use crate::site::{Site, extent_m};
+use crate::site::Site;
 
 /// Path loss before any reading: 23 +- 9 dB a decade.
 const EXPONENT: (f64, f64) = (2.3, 0.9);
@@ -87,12 +87,11 @@ impl Account {
         progress: &Progress<'_>,
     ) -> Result<Vec<(f64, Self)>, EstimateError> {
         let region = readings.region();
-        let extent = extent_m(readings.sites());
-        let (coarse, spacing) = lattice(&region, COARSE_PLACES);
-        let finest_m = FINEST
-            * (region.width_m() * region.height_m() / readings.places() as f64)
-                .sqrt()
-                .clamp(0.01 * extent, spacing);
+        let extent = survey.extent_m;
+        let (coarse, spacing) = lattice(&region, extent, COARSE_PLACES);
+        let apart = (region.width_m() * region.height_m() / readings.places() as f64).sqrt();
+        // Heights may make the extent larger than the lattice.
+        let finest_m = FINEST * apart.max(0.01 * extent).min(spacing);
         let nearest = NEAREST * extent;
         let masts: Vec<Vec<Mast>> = (0..readings.bands()).map(|band| masts(known, band)).collect();
         let all_known = masts.iter().all(|m| !m.is_empty());
@@ -255,8 +254,7 @@ impl Account {
         };
         let most = if quick { FIRST_EVALUATIONS } else { EVALUATIONS };
         let (best, _) = minimise(objective, &start, &bounds, 0.7, 0.05, most)?;
-        let readings: usize = some.iter().map(|entries| entries.1.len()).sum();
-        if readings > PLACED || quick {
+        if survey.readings() > PLACED || quick {
             return Ok(vec![(1.0, self.at(&best))]);
         }
         let whole = |x: &[f64]| {

@@ -6,6 +6,7 @@
 mod law;
 mod model;
 mod places;
+mod sought;
 
 use std::collections::HashMap;
 
@@ -13,9 +14,7 @@ use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::draw::{EmitterField, EmitterKriging};
-use super::law::{
-    Covariates, EmitterPlaces, EmitterPosterior, PathLoss, Shadow, mean_exponent, mean_place,
-};
+use super::law::{Covariates, EmitterPlaces, EmitterPosterior, Shadow};
 use crate::error::EstimateError;
 use crate::estimate::Context;
 use crate::estimate::bands::{BandData, Group};
@@ -26,13 +25,14 @@ use crate::gaussian_process::{
     pooled_laws,
 };
 use crate::link::{DB_PER_LN, Link};
-use crate::model::{Model, ModelEmitter, weighted_places};
+use crate::model::Model;
 use crate::progress::Progress;
 use crate::readings::Readings;
 use crate::site::{PlaceBits, Site, extent_m};
 use law::Account;
 pub(in crate::estimate) use model::BandsAlone;
 use model::{Part, Side};
+use sought::Sought;
 
 pub(in crate::estimate) const KIND: &str = "field_bands";
 
@@ -62,6 +62,8 @@ const SCALED: usize = 256;
 const TREND_TERMS: f64 = 2.0;
 /// Places of a transmitter below this share of the evidence are left out.
 const LEAST_SHARE: f64 = 1e-4;
+/// The extent of a survey whose sensors all stand at one place.
+const LEAST_EXTENT_M: f64 = 1e-6;
 
 /// Readings of every band, and the silence in it as readings.
 struct Survey {
@@ -189,7 +191,8 @@ pub(in crate::estimate) fn fit(
     let laws = laws.ok_or_else(|| EstimateError::Numerical("no band was read anywhere".into()))?;
     let law = laws[0].1;
     let pseudo = samples.par_iter().map(|s| s.pseudo(&law)).collect::<Result<_, _>>()?;
-    let survey = Survey { samples, pseudo, link, extent_m: extent_m(readings.sites()) };
+    let survey =
+        Survey { samples, pseudo, link, extent_m: extent_m(readings.sites()).max(LEAST_EXTENT_M) };
     let plain = laws.iter().map(|(weight, law)| (*weight, Account::plain(law, readings)));
     let plain: Vec<(f64, Account)> = plain.collect();
     let known = context.transmitters;
@@ -201,7 +204,8 @@ pub(in crate::estimate) fn fit(
     let mut evidence = Vec::new();
     // Of many readings one law predicts; all say where transmitters may stand.
     let predicting = if survey.readings() > law::AVERAGED { 1 } else { about.len() };
-    let count = plain.len() + predicting + about.len();
+    // The last part says where transmitters stand.
+    let count = plain.len() + predicting + 1;
     let share = |i: usize| i as f64 / count as f64;
     for (trend, accounts) in [(false, &plain[..]), (true, &about[..predicting])] {
         for (i, (weight, account)) in accounts.iter().enumerate() {
@@ -218,15 +222,6 @@ pub(in crate::estimate) fn fit(
                 evidence.push(own);
             }
         }
-    }
-    let mut sought: Vec<(f64, Vec<BandField>)> = Vec::new();
-    for (weight, account) in &about {
-        let done = sides.len() + sought.len();
-        let part = rest.part(share(done)..share(done + 1));
-        let account = account.nearer(survey.extent_m);
-        let scales = account.scales(&survey)?;
-        let found = condition(&account, &scales, &survey, &part)?;
-        sought.push((*weight, found.into_iter().map(|(field, _)| field).collect()));
     }
     let likeliest = &about[0].1;
     let better: Vec<f64> = evidence[1].iter().zip(&evidence[0]).map(|(a, b)| a - b).collect();
@@ -254,7 +249,11 @@ pub(in crate::estimate) fn fit(
             1.0 / (1.0 + (-odds).clamp(-50.0, 50.0).exp())
         })
         .collect();
-    let emitters = transmitters(&survey, &sought, &weights, likeliest);
+    let speaks = |band: &usize| weights[*band] > 0.5 || !likeliest.masts[*band].is_empty();
+    let spoken: Vec<usize> = (0..readings.bands()).filter(speaks).collect();
+    let sought = Sought::new(&survey, &about, &spoken)?;
+    let part = rest.part(share(count - 1)..1.0);
+    let emitters = sought.emitters(survey.link, readings.bands(), &part)?;
     let mut built = Vec::new();
     for (path_loss, share, noise, fields) in sides {
         let weights = weights.iter().map(|w| share * if path_loss { *w } else { 1.0 - w });
@@ -262,7 +261,8 @@ pub(in crate::estimate) fn fit(
         built.push(Side { noise, weights, parts: parts(fields)? });
     }
     let local = survey.samples.iter().map(|s| s.sites.len() + s.silent.len()).max().unwrap_or(0);
-    let predictor = BandsAlone::new(built, survey.link, law.hearing, readings.bands());
+    let predictor =
+        BandsAlone::new(built, survey.link, law.hearing, readings.bands()).seeking(sought);
     let mut model =
         Model::new(readings, predictor).with_emitters(emitters).with_stated_noise(readings);
     let report = model.report_mut();
@@ -454,63 +454,6 @@ impl Part {
         let neighbours = (sites.len() > TOGETHER).then_some(NEIGHBOURS);
         Part { bands, kriging: EmitterKriging::unsolved(sites, fields, neighbours) }
     }
-}
-
-/// The places and trends of a band's transmitter under all laws.
-struct Averaged {
-    weights: Vec<f64>,
-    places: Vec<Site>,
-    trends: Vec<PathLoss>,
-}
-
-impl Averaged {
-    fn new(by_law: &[(f64, Vec<BandField>)], band: usize) -> Self {
-        let total: f64 = by_law.iter().map(|(weight, _)| weight).sum();
-        let mut all = Self { weights: Vec::new(), places: Vec::new(), trends: Vec::new() };
-        for (weight, fields) in by_law {
-            let EmitterField { weights, places, trends, .. } = &fields[band].field;
-            all.weights.extend(weights.iter().map(|own| own * weight / total));
-            all.places.extend(places);
-            all.trends.extend(trends);
-        }
-        all
-    }
-}
-
-/// The transmitters of the bands that speak for one, and those that are known.
-fn transmitters(
-    survey: &Survey,
-    by_law: &[(f64, Vec<BandField>)],
-    weights: &[f64],
-    account: &Account,
-) -> Vec<ModelEmitter> {
-    let bands = survey.samples.len();
-    let power = |band: usize| {
-        survey.samples[band].values.iter().map(|v| survey.link.inverse(*v)).sum::<f64>()
-    };
-    let spoken = |band: &usize| weights[*band] > 0.5 || !account.masts[*band].is_empty();
-    let spoken: Vec<usize> = (0..bands).filter(spoken).collect();
-    let total = spoken.iter().map(|&band| power(band)).sum::<f64>().max(f64::MIN_POSITIVE);
-    let mut found = Vec::new();
-    for band in spoken {
-        let masts = &account.masts[band];
-        let field = Averaged::new(by_law, band);
-        let mut psd = vec![0.0; bands];
-        psd[band] = 1.0;
-        let exponent = Some(mean_exponent(&field.weights, &field.trends));
-        let own = power(band) / total;
-        let mut add = |at: Site, at_se_m: [f64; 2], power_share: f64, places: Vec<_>| {
-            let (at_se_m, psd) = (Some(at_se_m), psd.clone());
-            found.push(ModelEmitter { at, at_se_m, exponent, psd, power_share, places });
-        };
-        if masts.is_empty() {
-            let (at, sd) = mean_place(&field.weights, &field.places);
-            add(at, sd, own, weighted_places(&field.weights, &field.places));
-        }
-        let shares: f64 = masts.iter().map(|mast| mast.share).sum();
-        masts.iter().for_each(|m| add(m.at, [0.0; 2], own * m.share / shares, Vec::new()));
-    }
-    found
 }
 
 #[cfg(test)]

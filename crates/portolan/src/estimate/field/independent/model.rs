@@ -8,13 +8,14 @@ use rayon::prelude::*;
 use super::super::draw::{EmitterField, EmitterKriging, Fields};
 use super::super::law::{Covariates, EmitterPlaces, EmitterPosterior};
 use super::super::model::{load_field, save_field};
+use super::sought::Sought;
 use super::{BandField, JUDGED, TOGETHER};
 use crate::error::EstimateError;
 use crate::estimate::bands::Rows;
 use crate::estimate::mixture::Moments;
 use crate::gaussian_process::{Correlation, Hearing, along_curve};
 use crate::link::{DB_PER_LN, Link};
-use crate::model::{Archive, LeftOut, Prediction, Predictor, damaged};
+use crate::model::{Archive, LeftOut, ModelEmitter, Prediction, Predictor, damaged};
 use crate::progress::Progress;
 use crate::readings::Readings;
 use crate::site::{PlaceBits, Site};
@@ -28,6 +29,8 @@ pub(in crate::estimate) struct BandsAlone {
     link: Link,
     hearing: Option<Hearing>,
     bands: usize,
+    /// The transmitters, in models that can find them again.
+    sought: Option<Sought>,
 }
 
 /// All bands under one account.
@@ -52,7 +55,12 @@ impl BandsAlone {
         hearing: Option<Hearing>,
         bands: usize,
     ) -> Self {
-        Self { sides, link, hearing, bands }
+        Self { sides, link, hearing, bands, sought: None }
+    }
+
+    /// With what finds the transmitters again.
+    pub(super) fn seeking(self, sought: Sought) -> Self {
+        Self { sought: Some(sought), ..self }
     }
 
     /// The same accounts of further readings, or of these alone.
@@ -81,8 +89,9 @@ impl BandsAlone {
                 Ok(Side { noise, weights, parts: super::unsolved(fields) })
             })
             .collect::<Result<_, EstimateError>>()?;
+        let sought = self.sought.as_ref().map(|s| s.renewed(readings.sites(), &rows, keep));
         let Self { link, hearing, bands, .. } = *self;
-        Ok(Self { sides, link, hearing, bands })
+        Ok(Self { sides, link, hearing, bands, sought })
     }
 
     /// Noise variance of a reading, per band.
@@ -130,7 +139,7 @@ impl BandsAlone {
         if sides.is_empty() {
             return Err(damaged("sides", "is empty").into());
         }
-        Ok(Self { sides, link, hearing, bands })
+        Ok(Self { sides, link, hearing, bands, sought: Sought::load(archive, bands)? })
     }
 }
 
@@ -353,7 +362,15 @@ impl Predictor for BandsAlone {
         }
     }
 
+    fn emitters(&self) -> Option<Vec<ModelEmitter>> {
+        let sought = self.sought.as_ref()?;
+        sought.emitters(self.link, self.bands, &Progress::silent()).ok()
+    }
+
     fn save(&self, archive: &mut Archive) {
+        if let Some(sought) = &self.sought {
+            sought.save(archive);
+        }
         archive.put_number("link", self.link.offset());
         archive.put_pair("hearing", self.hearing.map(|h| (h.floor, h.softness)));
         archive.put_whole("sides", [self.sides.len()]);

@@ -6,9 +6,9 @@ use crate::site::{Region, Site};
 
 /// Squares that are split in a round, rounds, and the share of the posterior from which on a square
 /// is worth it.
-const SPLIT: usize = 24;
+const SPLIT: usize = 48;
 const ROUNDS: usize = 5;
-const WORTH: f64 = 4e-3;
+const WORTH: f64 = 1e-3;
 
 /// Modes that are looked at closely, and how many nats a mode may lie below the first.
 const MODES: usize = 6;
@@ -22,13 +22,17 @@ const WIDEST: f64 = 0.7;
 const CLIMBS: usize = 40;
 const LEAST: f64 = 1e-3;
 
-/// The lattice reaches beyond the survey by this share of its longer side.
+/// The lattice reaches beyond the survey by this share of its longer side, which is at least this
+/// share of the extent.
 const MARGIN: f64 = 0.3;
+const NARROWEST: f64 = 1e-3;
+/// A square is laid out in so many parts along each side to see how much of it modes cover.
+const COVER_PARTS: usize = 8;
 
 /// About so many places, evenly spread, with their prior: even over the survey, falling off outside.
-/// And their spacing in metres.
-pub(super) fn lattice(region: &Region, count: usize) -> (EmitterPlaces, f64) {
-    let longest = region.width_m().max(region.height_m()).max(f64::MIN_POSITIVE);
+/// And their spacing in metres. `extent_m` is that of the sensors, heights included.
+pub(super) fn lattice(region: &Region, extent_m: f64, count: usize) -> (EmitterPlaces, f64) {
+    let longest = region.width_m().max(region.height_m()).max(NARROWEST * extent_m);
     let margin = MARGIN * longest;
     let (wide, high) = (region.width_m() + 2.0 * margin, region.height_m() + 2.0 * margin);
     let spacing = (wide * high / count as f64).sqrt();
@@ -105,25 +109,28 @@ pub(super) fn refined(
     })
 }
 
-/// Puts a fine lattice about every mode in place of the squares there: a square whose centre says
-/// little may hold half of a mode at its edge.
+/// Puts a fine lattice about every mode in place of what squares hold there: a square whose centre
+/// says little may hold half of a mode at its edge.
 fn about_modes(
     squares: &mut Vec<Square>,
     judge: impl Fn(&[Site]) -> Option<Vec<f64>>,
 ) -> Option<()> {
     let mut fine: Vec<Square> = Vec::new();
-    let mut boxes: Vec<Mode> = Vec::new();
+    let mut modes: Vec<Mode> = Vec::new();
+    // Squares from which a climb led to a mode that was known: they stay, and are not tried again.
+    let mut tried: Vec<Site> = Vec::new();
     for _ in 0..MODES {
-        let open = squares.iter().filter(|s| !boxes.iter().any(|mode| mode.holds(s.at)));
+        let open = squares
+            .iter()
+            .filter(|s| !modes.iter().any(|mode| mode.holds(s.at)) && !tried.contains(&s.at));
         let Some(best) = open.copied().max_by(|a, b| a.log_posterior.total_cmp(&b.log_posterior))
         else {
             break;
         };
         let density = best.log_prior - 2.0 * best.side.ln();
         let mode = Mode::about(best, &judge)?;
-        if boxes.iter().any(|known| known.holds(mode.at)) {
-            // It climbs to a mode that is known.
-            boxes.push(Mode { at: best.at, reach: [0.5 * best.side; 2], ..mode });
+        if modes.iter().any(|known| known.holds(mode.at)) {
+            tried.push(best.at);
             continue;
         }
         let top = fine.iter().map(|s| s.log_posterior).fold(f64::NEG_INFINITY, f64::max);
@@ -135,6 +142,7 @@ fn about_modes(
             .clone()
             .flat_map(|i| steps.clone().map(move |j| (i, j)))
             .map(|(i, j)| mode.at(STEP * f64::from(i), STEP * f64::from(j)))
+            .filter(|at| !modes.iter().any(|known| known.holds(*at)))
             .collect();
         let area = STEP * STEP * mode.sd[0] * mode.sd[1];
         for (at, evidence) in at.iter().zip(judge(&at)?) {
@@ -142,11 +150,10 @@ fn about_modes(
             let log_posterior = log_prior + evidence;
             fine.push(Square { at: *at, side: area.sqrt(), log_prior, log_posterior });
         }
-        boxes.push(mode);
+        modes.push(mode);
     }
-    squares.retain(|s| !boxes.iter().any(|mode| mode.holds(s.at)));
-    squares.extend(fine);
-    // What squares at the edges lost or hold twice.
+    *squares = squares.iter().filter_map(|square| square.beside(&modes)).chain(fine).collect();
+    // What is left of rounding at the edges.
     let total: f64 = squares.iter().map(|s| s.log_prior.exp()).sum();
     squares.iter_mut().for_each(|s| s.log_prior -= total.ln());
     Some(())
@@ -249,6 +256,30 @@ struct Square {
     log_posterior: f64,
 }
 
+impl Square {
+    /// What modes leave of it; None if they cover it.
+    fn beside(self, modes: &[Mode]) -> Option<Self> {
+        let step = self.side / COVER_PARTS as f64;
+        let along = |part: usize| step * (part as f64 + 0.5) - 0.5 * self.side;
+        let free: Vec<[f64; 2]> = (0..COVER_PARTS * COVER_PARTS)
+            .map(|part| [along(part % COVER_PARTS), along(part / COVER_PARTS)])
+            .filter(|[x, y]| !modes.iter().any(|mode| mode.holds(self.at.moved(*x, *y))))
+            .collect();
+        let count = free.len() as f64;
+        if free.is_empty() || free.len() == COVER_PARTS * COVER_PARTS {
+            return (!free.is_empty()).then_some(self);
+        }
+        let mean = |axis: usize| free.iter().map(|part| part[axis]).sum::<f64>() / count;
+        let share = (count / (COVER_PARTS * COVER_PARTS) as f64).ln();
+        Some(Self {
+            at: self.at.moved(mean(0), mean(1)),
+            log_prior: self.log_prior + share,
+            log_posterior: self.log_posterior + share,
+            ..self
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,7 +287,7 @@ mod tests {
     #[test]
     fn squares_are_split_where_the_evidence_is_and_keep_their_prior() {
         let region = Region::around(&[Site::new(0.0, 0.0), Site::new(100.0, 60.0)]).unwrap();
-        let (first, spacing) = lattice(&region, 96);
+        let (first, spacing) = lattice(&region, 100.0, 96);
         let truth = Site::new(31.7, 12.3);
         let judge = |at: &[Site]| Some(at.iter().map(|s| -0.5 * s.squared_m2(truth)).collect());
         let found = refined(&first, spacing, 0.5, judge).unwrap();
@@ -268,5 +299,47 @@ mod tests {
         let (mean, sd) = super::super::super::law::mean_place(&weights, &found.at);
         assert!(mean.distance_m(truth) < 0.1 && sd.iter().all(|s| (s - 1.0).abs() < 0.15));
         assert!(found.at.len() < 400, "{}", found.at.len());
+    }
+
+    /// Weights and places under a normal evidence, and its centre.
+    fn under_normal(sd: [f64; 2], finest: f64) -> (Vec<f64>, Vec<Site>, Site) {
+        let region = Region::around(&[Site::new(0.0, 0.0), Site::new(400.0, 400.0)]).unwrap();
+        let (first, spacing) = lattice(&region, 500.0, 160);
+        let truth = Site::new(203.0, 188.0);
+        let log = |s: &Site| {
+            let (x, y) = ((s.x_m - truth.x_m) / sd[0], (s.y_m - truth.y_m) / sd[1]);
+            -0.5 * (x * x + y * y)
+        };
+        let judge = |at: &[Site]| Some(at.iter().map(log).collect());
+        let found = refined(&first, spacing, finest, judge).unwrap();
+        let logs = found.at.iter().zip(&found.log_prior).map(|(s, p)| p + log(s)).collect();
+        (super::super::super::law::normalised(logs).0, found.at, truth)
+    }
+
+    /// A climb that ended in a known mode once took away the squares that it began in.
+    #[test]
+    fn a_mode_wider_than_its_lattice_loses_no_mass() {
+        for (sd, finest) in [([14.0, 14.0], 4.0), ([30.0, 30.0], 7.0), ([60.0, 9.0], 7.0)] {
+            let (weights, at, truth) = under_normal(sd, finest);
+            let (mean, found) = super::super::super::law::mean_place(&weights, &at);
+            let off = [(mean.x_m - truth.x_m) / sd[0], (mean.y_m - truth.y_m) / sd[1]];
+            assert!(off.iter().all(|off| off.abs() < 0.05), "{sd:?}: {off:?}");
+            let ratio = [found[0] / sd[0], found[1] / sd[1]];
+            assert!(ratio.iter().all(|r| (0.95..1.06).contains(r)), "{sd:?}: {ratio:?}");
+            // Rings about the mode hold what they should.
+            let radius =
+                |s: &Site| ((s.x_m - truth.x_m) / sd[0]).hypot((s.y_m - truth.y_m) / sd[1]);
+            for (inner, outer) in [(0.0, 0.8), (0.8, 1.4), (1.4, 2.0), (2.0, 2.8)] {
+                let share = |r: f64| 1.0 - (-0.5f64 * r * r).exp();
+                let held: f64 = weights
+                    .iter()
+                    .zip(&at)
+                    .filter(|(_, s)| (inner..outer).contains(&radius(s)))
+                    .map(|(w, _)| w)
+                    .sum();
+                let due = share(outer) - share(inner);
+                assert!((held - due).abs() < 0.06, "{sd:?}, {inner} to {outer}: {held}, not {due}");
+            }
+        }
     }
 }

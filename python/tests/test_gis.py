@@ -137,12 +137,12 @@ def test_netcdf(command: Command, tmp_path: Path, place: str) -> None:
     _, (x, y) = PLACES[place]
     with netCDF4.Dataset(target) as file:
         assert file.Conventions == "CF-1.11" and file.data_model == "NETCDF4"
-        assert file["power"].dimensions == ("band", "y", "x")
-        assert file["power"].units == "dBm" and file["spread"].units == "1"
-        assert np.isnan(file["power"]._FillValue)
-        power = np.ma.filled(file["power"][:], np.nan)
+        assert file["power_dbm"].dimensions == ("band", "y", "x")
+        assert file["power_dbm"].units == "dBm" and file["spread_db"].units == "1"
+        assert np.isnan(file["power_dbm"]._FillValue)
+        power = np.ma.filled(file["power_dbm"][:], np.nan)
         np.testing.assert_allclose(power, raster(levels(ROWS, COLS)), rtol=1e-6)
-        spread = np.ma.filled(file["spread"][:], np.nan)
+        spread = np.ma.filled(file["spread_db"][:], np.nan)
         np.testing.assert_allclose(spread, raster(spreads(ROWS, COLS)), rtol=1e-6)
         np.testing.assert_allclose(file["x"][:], x + CELL * np.arange(ROWS), atol=0.01, rtol=0)
         north_first = y + CELL * np.arange(COLS)[::-1]
@@ -152,7 +152,7 @@ def test_netcdf(command: Command, tmp_path: Path, place: str) -> None:
         if PLACES[place][0] is None:
             assert "crs" not in file.variables
         else:
-            assert file["power"].grid_mapping == "crs"
+            assert file["power_dbm"].grid_mapping == "crs"
             words = {name: file["crs"].getncattr(name) for name in file["crs"].ncattrs()}
             same_system(words["crs_wkt"], place)
             words.pop("crs_wkt")
@@ -160,7 +160,7 @@ def test_netcdf(command: Command, tmp_path: Path, place: str) -> None:
             same_system(pyproj.CRS.from_cf(words), place)
     with xarray.open_dataset(target) as data:
         assert set(data.coords) == {"x", "y", "frequency", "band_label"}
-        here = data.power.sel(x=x + 9 * CELL, y=y + 30 * CELL)
+        here = data.power_dbm.sel(x=x + 9 * CELL, y=y + 30 * CELL)
         np.testing.assert_allclose(here, levels(ROWS, COLS)[9, 30], rtol=1e-6)
 
 
@@ -423,7 +423,7 @@ def test_drawn_from_a_model(command: Command, tmp_path: Path) -> None:
         np.testing.assert_allclose(file.read(1), level, rtol=1e-6)
         np.testing.assert_allclose(file.read(2), spread, rtol=1e-5)
     with netCDF4.Dataset(tmp_path / "map.nc") as file:
-        np.testing.assert_allclose(np.ma.filled(file["power"][0], np.nan), level, rtol=1e-6)
+        np.testing.assert_allclose(np.ma.filled(file["power_dbm"][0], np.nan), level, rtol=1e-6)
     with xarray.open_zarr(tmp_path / "map.zarr") as data:
         np.testing.assert_allclose(data.power_dbm[0], level, rtol=1e-6)
     with rasterio.open(tmp_path / "map.png") as file:
@@ -438,5 +438,5 @@ def test_uncalibrated_levels_are_not_called_dbm(command: Command, tmp_path: Path
     with rasterio.open(tmp_path / "map.tif") as file:
         assert file.units == ("dB", "dB") and file.descriptions == ("band0 dB", "band1 dB")
     with netCDF4.Dataset(tmp_path / "map.nc") as file:
-        assert file["power"].units == "1" and "dB" in file["power"].long_name
+        assert file["power_db"].units == "1" and "dB" in file["power_db"].long_name
     assert "power_db" in zarr.open_group(tmp_path / "map.zarr", mode="r")

@@ -24,8 +24,8 @@ pub use figures::{CompareArgs, ScoreArgs, SplitName, StudyArgs, ValidateArgs};
 pub use files::GpuCheckArgs;
 pub use files::{CompletionsArgs, ConvertArgs, InspectArgs, KindName, MethodsArgs};
 pub use models::{
-    AdviseArgs, ChangesArgs, CoverageArgs, EstimateArgs, FitArgs, LocateArgs, PredictArgs,
-    UpdateArgs,
+    AdviseArgs, ChangesArgs, CoverageArgs, DifferenceArgs, EstimateArgs, FitArgs, LocateArgs,
+    PredictArgs, UpdateArgs,
 };
 pub use plot::{AxesName, ColoursName, LookArgs, PlotArgs};
 pub use scenes::{DemoArgs, Psd, SenseArgs, SimulateArgs};
@@ -57,6 +57,8 @@ pub enum Command {
     Update(UpdateArgs),
     /// Say what new readings show to have changed: a band's level, its shape, gone or new
     Changes(ChangesArgs),
+    /// Compare two maps or models of one area: their difference, and where it is significant
+    Difference(DifferenceArgs),
     /// Find transmitters: their places, with regions of 50 and 90 %
     Locate(LocateArgs),
     /// Compute the area above a level, with 50, 90 and 99 % certainty

@@ -108,6 +108,7 @@ fn run(command: Command, threads: Option<usize>) -> Result<(), Failure> {
         Command::Locate(args) => commands::locate::run(&args),
         Command::Update(args) => commands::update::run(&args),
         Command::Changes(args) => commands::changes::run(&args),
+        Command::Difference(args) => commands::difference::run(&args),
         Command::Coverage(args) => commands::coverage::run(&args),
         Command::Explore(args) => commands::explore::run(&args),
         Command::Validate(args) => commands::validate::run(&args),

@@ -17,6 +17,7 @@
 
 mod authors;
 pub mod covered;
+mod difference;
 mod error;
 pub mod export;
 mod format;
@@ -61,6 +62,7 @@ mod transmitters;
 mod unit_arrays;
 mod zip_layout;
 
+pub use difference::{BandDifference, Difference};
 pub use error::{IoError, Result};
 pub use format::{Format, read, read_map, read_readings, write_map, write_readings};
 pub use locate::{Region as EmitterRegion, located_json, regions, write_regions};

@@ -1,5 +1,5 @@
 //! The options of commands that fit and ask: `estimate`, `fit`, `predict`, `coverage`,
-//! `advise`.
+//! `difference`, `advise`.
 
 use std::path::PathBuf;
 
@@ -8,6 +8,7 @@ use portolan_io::Clock;
 use portolan_io::gis::MaskRule;
 
 use super::parse;
+use super::plot::LookArgs;
 use super::shared::{FitChoice, MomentArgs, ReadArgs, RunArgs};
 
 #[derive(Args)]
@@ -254,4 +255,51 @@ pub struct AdviseArgs {
     pub force: bool,
     #[command(flatten)]
     pub read: ReadArgs,
+}
+
+#[derive(Args)]
+#[command(allow_negative_numbers = true)]
+pub struct DifferenceArgs {
+    /// The earlier map or model
+    pub before: PathBuf,
+    /// The later map or model
+    pub after: PathBuf,
+    /// Where to write it: .npz, .tif, .nc, .zarr, or a picture of one band (.png, .svg, .pdf)
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// The band of the picture, by its label [default: the one that differs most]
+    #[arg(long)]
+    pub band: Option<String>,
+    /// Share of the cells called different that may be so by chance
+    #[arg(long, default_value_t = 0.05)]
+    pub rate: f64,
+    /// Leave out cells where the difference is not significant
+    #[arg(long)]
+    pub significant: bool,
+    /// Compare models on this many rows x columns [default: the first model's grid]
+    #[arg(long, value_parser = parse::grid)]
+    pub grid: Option<(usize, usize)>,
+    /// Metres per cell
+    #[arg(long)]
+    pub cell_m: Option<f64>,
+    /// x,y in metres of the centre of cell 0,0
+    #[arg(long, value_name = "X,Y", value_parser = parse::pair, allow_hyphen_values = true)]
+    pub origin: Option<(f64, f64)>,
+    /// Compare models over this rectangle in metres
+    #[arg(long, value_name = "X0,Y0,X1,Y1", value_parser = parse::region, allow_hyphen_values = true)]
+    pub region: Option<portolan::Region>,
+    /// The height of the map in metres, where readings have heights [default: that of most of them]
+    #[arg(long, value_name = "METRES", allow_hyphen_values = true)]
+    pub z: Option<f64>,
+    /// Heading of the picture
+    #[arg(long)]
+    pub title: Option<String>,
+    #[command(flatten)]
+    pub look: LookArgs,
+    /// Print the figures as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Replace an existing output
+    #[arg(long)]
+    pub force: bool,
 }

@@ -10,6 +10,7 @@ pub mod convert;
 pub mod coverage;
 pub mod demo;
 mod device;
+pub mod difference;
 pub mod estimate;
 pub mod explore;
 pub mod fit;
@@ -214,7 +215,7 @@ fn named_bands(
         let band = labels.find(name.trim(), count).ok_or_else(|| {
             let known: Vec<String> = (0..count.min(12)).map(|band| labels.label(band)).collect();
             let more = if count > 12 { ", .." } else { "" };
-            Failure::input(format!("--bands {name}: the {what} has {}{more}", known.join(", ")))
+            Failure::input(format!("band {name}: the {what} has {}{more}", known.join(", ")))
         })?;
         if bands.contains(&band) {
             return Err(Failure::input(format!("--bands {name}: it is named twice")));

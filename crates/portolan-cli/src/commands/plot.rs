@@ -53,14 +53,12 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
     }
     let last = &options[options.len() - 1];
     let readings = args.readings.as_ref().map(|path| load_readings(path, last)).transpose()?;
-    let band = args.band.unwrap_or_else(|| strongest_band(&map));
-    if band >= map.bands() {
-        return Err(Failure::input(format!(
-            "--band {band}: {} has bands 0 to {}",
-            args.map.display(),
-            map.bands() - 1
-        )));
-    }
+    let band = match &args.band {
+        None => strongest_band(&map),
+        Some(name) => {
+            named_bands(Some(std::slice::from_ref(name)), map.labels(), map.bands(), "map")?[0]
+        }
+    };
     let offset = truth.as_ref().unwrap_or(&map).scale().link().offset();
     let (Some(output), Some(kind)) = (&args.output, kind) else {
         let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
@@ -69,7 +67,7 @@ pub fn run(args: &PlotArgs) -> Result<(), Failure> {
         return emit(&terminal(&seen, PREVIEW, colour));
     };
     let (title, readings) = (args.title.as_deref(), readings.as_ref());
-    let scene = if args.by_frequency {
+    let scene = if args.by_frequency || args.bands.is_some() {
         let bands = named_bands(args.bands.as_deref(), map.labels(), map.bands(), "map")?;
         spectrum_figure(&map, &bands, readings, title, offset, &look)
     } else {

@@ -139,8 +139,8 @@ fn bad_values_of_estimate_score_and_plot() {
         ("score truth.npz truth.npz --offset nan", "--offset NaN"),
         ("score truth.npz truth.npz --var nothing", "--var nothing"),
         ("inspect truth.npz --var nothing", "truth.npz: array 'nothing' is missing"),
-        ("plot truth.npz -o x.png --band 5", "truth.npz has bands 0 to 4"),
-        ("plot truth.npz --band 5", "truth.npz has bands 0 to 4"),
+        ("plot truth.npz -o x.png --band 5", "band 5: the map has band0, band1"),
+        ("plot truth.npz --band 5", "band 5: the map has band0, band1"),
         ("plot truth.npz -o x.jpg", "x.jpg: expected a .png, .svg or .pdf"),
         ("plot truth.npz --factors", "-o"),
     ] {

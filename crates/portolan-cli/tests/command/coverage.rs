@@ -56,7 +56,7 @@ fn wrong_requests_get_one_line() {
         ("none.npz --above -70", "none.npz: cannot be opened"),
         ("readings.npz --above -70", "holds readings, expected a model or a map"),
         ("truth.npz --above -70 --grid 4x4", "--grid: truth.npz is a map"),
-        ("truth.npz --above -70 --bands 7", "--bands 7: the map has"),
+        ("truth.npz --above -70 --bands 7", "band 7: the map has"),
         ("truth.npz --above -70 -o x.jpg", "x.jpg: expected a .png, .svg or .pdf"),
         ("truth.npz --above -70 --title Hall", "--output"),
         ("truth.npz --above -70 --region 900,900,901,901", "holds no cell"),

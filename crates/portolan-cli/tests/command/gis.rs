@@ -94,7 +94,7 @@ fn options_that_say_nothing_are_refused() {
     desk.refused("convert map.npz a.tif --levels -80", &["--levels", ".geojson"]);
     desk.refused("convert readings.npz a.geojson --levels -80", &["--levels is about maps"]);
     desk.refused("convert readings.npz a.csv --bands 0", &["--bands is about maps"]);
-    desk.refused("convert map.npz a.tif --bands 7", &["--bands 7", "the map has"]);
+    desk.refused("convert map.npz a.tif --bands 7", &["band 7", "the map has"]);
     desk.refused("convert map.npz a.tif --mask hull", &["--readings"]);
     desk.refused("convert map.npz a.tif --readings readings.npz", &["--mask"]);
     desk.refused("convert truth.npz a.tif --mask spread=3", &["no spread"]);

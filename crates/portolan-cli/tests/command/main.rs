@@ -10,6 +10,7 @@ mod coverage;
 mod damaged;
 mod demo;
 mod device;
+mod difference;
 mod emitters;
 mod explore;
 mod formats;

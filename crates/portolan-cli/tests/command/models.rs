@@ -93,7 +93,7 @@ fn some_bands_are_asked_for_by_label_or_number() {
     let summary = desk.json("inspect map.npz --json");
     assert_eq!((&summary["bands"], &summary["freq_hz"][0]), (&1.into(), &2.437e9.into()));
     let wrong = "predict model.npz places.csv -o x.csv --bands";
-    desk.refused(&format!("{wrong} 2"), &["--bands 2", "2412MHz, 2437MHz"]);
+    desk.refused(&format!("{wrong} 2"), &["band 2", "2412MHz, 2437MHz"]);
     desk.refused(&format!("{wrong} 0,2412MHz"), &["--bands 2412MHz", "twice"]);
 }
 

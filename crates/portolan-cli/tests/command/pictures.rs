@@ -170,8 +170,9 @@ fn wrong_words_get_one_line() {
         ("-o x.png --above -20 --truth truth.npz", "--truth"),
         ("-o x.png --spread --above -20", "--above"),
         ("-o x.png --by-frequency --band 1", "--band"),
-        ("-o x.png --by-frequency --bands 9", "--bands 9"),
-        ("-o x.png --bands 1", "--by-frequency"),
+        ("-o x.png --by-frequency --bands 9", "band 9"),
+        ("-o x.png --bands 1 --band 0", "--band"),
+        ("--bands 1", "--output"),
         ("--levels 1,2", "--output"),
         ("-o x.svg --factors --range 1,2", "--factors"),
     ] {

@@ -6,7 +6,7 @@ use ndarray::{Array2, Array3};
 use portolan::{EstimateError, Frame, Grid, InputError, Model, Progress, Site};
 
 use crate::error::IoError;
-use crate::gis::{MapAbout, MapParts, Part, chosen_bands};
+use crate::gis::{MapAbout, MapParts, Part, Quantity, chosen_bands};
 
 /// What goes wrong while a map is drawn and written at once.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +90,7 @@ pub(crate) fn about_model(model: &Model, grid: Grid, frame: Frame, bands: &[usiz
         spread: model.gives_spread(),
         noise_db: model.noise_db().map(|all| bands.iter().map(|&b| all[b]).collect()),
         emitters: model.emitters().iter().filter_map(|e| Some(e.in_bands(bands)?.at)).collect(),
+        quantity: Quantity::Power,
     }
 }
 

@@ -253,6 +253,7 @@ mod tests {
             spread: true,
             noise_db: None,
             emitters: Vec::new(),
+            quantity: crate::gis::Quantity::Power,
         };
         let mut parts = Counting(about, 0);
         each_block(Path::new("map.tif"), &mut parts, 512, |_| Ok(())).unwrap();

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::blocks::{each_block, layers};
 use super::geokeys::geo_tags;
-use super::parts::{MapAbout, MapParts};
+use super::parts::{MapAbout, MapParts, Quantity};
 use super::tiff::{Image, Values, compressed, head};
 use crate::error::{IoError, Problem};
 use crate::output::Part;
@@ -270,7 +270,12 @@ fn metadata(about: &MapAbout) -> String {
         }
     };
     for band in 0..about.bands {
-        item(band, format!("{} {}", about.frame.labels.label(band), about.unit()), about.unit());
+        let label = about.frame.labels.label(band);
+        let name = match about.quantity {
+            Quantity::Power => format!("{label} {}", about.unit()),
+            Quantity::Difference => format!("difference of {label} dB"),
+        };
+        item(band, name, about.unit());
     }
     for band in 0..if about.spread { about.bands } else { 0 } {
         let name = format!("spread of {} dB", about.frame.labels.label(band));

@@ -29,6 +29,6 @@ pub use chosen::{Chosen, chosen_bands};
 pub use geojson::{write_emitters, write_sensors};
 pub use mask::{Mask, MaskRule, Masked};
 pub(crate) use netcdf::write_moments;
-pub use parts::{MapAbout, MapParts, Part, WholeMap};
+pub use parts::{MapAbout, MapParts, Part, Quantity, WholeMap};
 pub use raster::{MapPlan, check_raster, write_raster};
 pub use stored::StoredMap;

@@ -182,12 +182,16 @@ fn build(
         Ok::<_, netcdf_writer::Error>(variable)
     };
     // UDUNITS knows dBm as a level above a milliwatt, but no bare decibel.
+    let (name, words) = about.named();
     let power = match about.unit() {
-        "dBm" => layer("power", "received power", "dBm")?,
-        _ => layer("power", "received power in dB without calibration", "1")?,
+        "dBm" => layer(name, words, "dBm")?,
+        _ => layer(name, &format!("{words}, in dB"), "1")?,
     };
     let spread = match about.spread {
-        true => Some(layer("spread", "standard deviation of the received power in dB", "1")?),
+        true => {
+            let long_name = format!("standard deviation of the {words}, in dB");
+            Some(layer("spread_db", &long_name, "1")?)
+        }
         false => None,
     };
     Ok((file, power, spread))

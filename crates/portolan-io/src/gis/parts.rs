@@ -7,6 +7,16 @@ use portolan::{Frame, Grid, RadioMap, Site};
 
 use crate::error::IoError;
 
+/// What the levels of a map are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Quantity {
+    /// Received power.
+    #[default]
+    Power,
+    /// What received power differs by between two maps.
+    Difference,
+}
+
 /// What is known of a map before any of it is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapAbout {
@@ -22,12 +32,26 @@ pub struct MapAbout {
     pub noise_db: Option<Vec<f64>>,
     /// Where the emitters stand; empty where unknown.
     pub emitters: Vec<Site>,
+    /// What the levels are.
+    pub quantity: Quantity,
 }
 
 impl MapAbout {
     /// dBm, or dB where there is no calibration.
     pub fn unit(&self) -> &'static str {
-        self.frame.scale.decibels()
+        match self.quantity {
+            Quantity::Power => self.frame.scale.decibels(),
+            Quantity::Difference => "dB",
+        }
+    }
+
+    /// The name of the levels in files, and what they are in words.
+    pub(crate) fn named(&self) -> (&'static str, &'static str) {
+        match (self.quantity, self.unit()) {
+            (Quantity::Difference, _) => ("difference_db", "difference of received power"),
+            (Quantity::Power, "dBm") => ("power_dbm", "received power"),
+            (Quantity::Power, _) => ("power_db", "received power without calibration"),
+        }
     }
 
     /// The centre of the raster's column: x, from west to east.
@@ -91,6 +115,7 @@ impl<'a> WholeMap<'a> {
             spread: map.spread_db().is_some(),
             noise_db: map.noise_db().map(<[f64]>::to_vec),
             emitters: map.emitters().to_vec(),
+            quantity: Quantity::Power,
         };
         Self { map, about }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ndarray::Array3;
 use portolan::RadioMap;
 
-use super::parts::{MapAbout, MapParts, Part};
+use super::parts::{MapAbout, MapParts, Part, Quantity};
 use crate::error::{Check, IoError, Problem, Result};
 use crate::format::Format;
 use crate::map_arrays::{attach, to_linear};
@@ -68,6 +68,7 @@ impl StoredMap {
             spread: file.has("spread_db"),
             noise_db: cell.noise_db().map(<[f64]>::to_vec),
             emitters: cell.emitters().to_vec(),
+            quantity: Quantity::Power,
         };
         let unit = match unit.is_decibels() && !has_negative(&mut file)? {
             true => Unit::Linear,

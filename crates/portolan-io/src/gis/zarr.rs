@@ -44,11 +44,6 @@ pub(super) fn write_zarr<P: MapParts>(
     Ok(folder.finish(path, force)?)
 }
 
-/// What the array of levels is called.
-fn power_name(about: &MapAbout) -> &'static str {
-    if about.unit() == "dBm" { "power_dbm" } else { "power_db" }
-}
-
 fn write_chunk(root: &Path, about: &MapAbout, block: &Block, layer: &Layer<'_>) -> io::Result<()> {
     let (wide, high) = chunk(about);
     let mut values = vec![f32::NAN; wide * high];
@@ -65,7 +60,7 @@ fn write_chunk(root: &Path, about: &MapAbout, block: &Block, layer: &Layer<'_>) 
     let (row, column) = (block.lines.start / SIDE, block.columns.start / SIDE);
     let (name, band) = match layer.band() {
         (band, true) => ("spread_db", band),
-        (band, false) => (power_name(about), band),
+        (band, false) => (about.named().0, band),
     };
     put(root, &format!("{name}/c/{band}/{row}/{column}"), &bytes)
 }
@@ -109,9 +104,10 @@ fn describe(
         let array = array("float32", &shape, &[1, high, wide], json!("NaN"), &axes, attributes);
         arrays.push((name, array));
     };
-    layer(power_name(about), "received power", about.unit());
+    let (name, words) = about.named();
+    layer(name, words, about.unit());
     if about.spread {
-        layer("spread_db", "standard deviation of the received power", "dB");
+        layer("spread_db", &format!("standard deviation of the {words}"), "dB");
     }
 
     let numbers = |name: &'static str, values: &[f64], axis: &str, attributes: Value| {

@@ -10,6 +10,8 @@ use super::look::{Layer, Look, spread_limits};
 use super::maps::{check_band, check_grid, check_offset, describe, emitter, labels_of};
 use super::scene::Scene;
 use super::sheet::{Axes, MapPanel, Shades, Sheet};
+use crate::difference::Difference;
+use crate::gis::MapParts;
 
 /// Panels of one picture.
 const MOST_BANDS: usize = 36;
@@ -87,6 +89,44 @@ pub fn map_figure(request: &MapFigure<'_>) -> Result<Scene, PictureError> {
     let labels = labels_of(map.labels(), request.truth.unwrap_or(map).labels());
     let note = describe(grid, band, labels);
     Ok(sheet(request.title, note, map, look, panels).draw())
+}
+
+/// What two maps differ by in one band, and its standard deviation.
+pub fn difference_figure(
+    found: &Difference,
+    band: usize,
+    title: Option<&str>,
+    look: &Look,
+) -> Result<Scene, PictureError> {
+    let about = found.about();
+    check_band("the difference", about.bands, band)?;
+    let field = found.difference_db.index_axis(Axis(2), band).to_owned();
+    let limits = look.range.unwrap_or_else(|| symmetric_limits(&field));
+    let shades = Shades::Even { colours: ColourMap::Error, limits };
+    let share = 100.0 * (found.bands()[band].louder + found.bands()[band].fainter);
+    let caption = match found.spread_db {
+        Some(_) => format!("significant in {share:.0} % of the area"),
+        None => "no standard deviations: significance is unknown".to_owned(),
+    };
+    let mut panels = vec![MapPanel {
+        bar: Some("difference [dB]".to_owned()),
+        caption: Some(caption),
+        contours: look.contours.clone(),
+        ..MapPanel::new("after − before", field, shades)
+    }];
+    panels.extend(found.spread_db.as_ref().map(|spread| {
+        spread_panel(spread.index_axis(Axis(2), band).to_owned(), look.spread_colours())
+    }));
+    let note = describe(about.grid, band, &about.frame.labels);
+    let heading = title.unwrap_or("Difference of two maps");
+    let sheet = Sheet {
+        crs: about.frame.crs,
+        axes: look.axes,
+        under: look.under.as_ref(),
+        opacity: look.opacity,
+        ..Sheet::new(heading, note, about.grid, panels, &look.typeface)
+    };
+    Ok(sheet.draw())
 }
 
 /// Some bands of a map in order of frequency, each in a small panel, all with the same colours. At

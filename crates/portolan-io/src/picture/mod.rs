@@ -34,7 +34,7 @@ pub use field::{decibels, robust_limits, symmetric_limits};
 pub use judged::{advice_figure, mean_errors, residuals_figure};
 pub use kind::PictureKind;
 pub use look::{Layer, Look};
-pub use map_figure::{MapFigure, map_figure, spectrum_figure};
+pub use map_figure::{MapFigure, difference_figure, map_figure, spectrum_figure};
 pub use maps::{WIDEST_DB, heard, methods_figure};
 pub use scene::{
     Anchor, Bounds, Ink, Item, Path, Pen, Pixels, Placement, Point, Scene, Segment, Text, Typeface,

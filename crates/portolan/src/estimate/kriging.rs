@@ -56,8 +56,7 @@ const USUAL_DB: f64 = 8.0;
 /// Ordinary or universal kriging of every band, hyperparameters pooled over bands.
 ///
 /// ```
-/// use portolan::estimate::{Kriging, Method};
-/// use portolan::gaussian_process::Family;
+/// use portolan::estimate::{Family, Kriging, Method};
 /// # use ndarray::Array2;
 /// # use portolan::{Context, Progress, Readings, Scale, Site, Values};
 /// # let sites: Vec<Site> = (0..30).map(|i| Site::new(f64::from(i * 7 % 30), f64::from(i))).collect();

@@ -51,7 +51,10 @@ mod validate;
 mod visits;
 mod weighted_mean;
 
-pub use crate::gaussian_process::{Covariance, WeightedCovariance};
+pub use crate::gaussian_process::{
+    Covariance, Family, Fixed, NuggetRole, Trend, WeightedCovariance,
+};
+pub use crate::unmix::btd::BtdOptions;
 pub use auto::Auto;
 pub use bands::Domain;
 pub use btd::Btd;

@@ -743,7 +743,7 @@ impl Model {
     /// # use portolan::estimate::{Kriging, Method};
     /// # use portolan::{Context, Progress, Readings, Scale, Site, Values};
     /// // Sixteen places, read in each of five months; every month 3 dB fainter.
-    /// let sites = (0..80).map(|i| Site::new(f64::from(i % 4), f64::from(i / 4 % 4))).collect();
+    /// let sites: Vec<Site> = (0..80).map(|i| Site::new(f64::from(i % 4), f64::from(i / 4 % 4))).collect();
     /// let month = |i: usize| (i / 16) as f64;
     /// let power = Array2::from_shape_fn((80, 2), |(i, k)| {
     ///     let noise = ((i * 37 + k * 11) % 17) as f64 / 17.0;

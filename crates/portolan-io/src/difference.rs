@@ -28,6 +28,7 @@ pub struct Difference {
     pub significant: Array3<bool>,
     /// Bands that only one of the maps has.
     pub left_out: Vec<String>,
+    bands: Vec<BandDifference>,
 }
 
 /// What became of a band.
@@ -119,7 +120,10 @@ impl Difference {
             emitters: Vec::new(),
             quantity: Quantity::Difference,
         };
-        Ok(Self { about, difference_db, spread_db, significant, left_out })
+        let bands = Vec::new();
+        let mut found = Self { about, difference_db, spread_db, significant, left_out, bands };
+        found.bands = found.summed();
+        Ok(found)
     }
 
     /// The same with NaN where it is not significant.
@@ -132,8 +136,12 @@ impl Difference {
         self
     }
 
-    /// What became of every band.
-    pub fn bands(&self) -> Vec<BandDifference> {
+    /// What became of every band, all of its cells counted.
+    pub fn bands(&self) -> &[BandDifference] {
+        &self.bands
+    }
+
+    fn summed(&self) -> Vec<BandDifference> {
         let of = |band: usize| {
             let own = self.difference_db.index_axis(Axis(2), band);
             let called = self.significant.index_axis(Axis(2), band);

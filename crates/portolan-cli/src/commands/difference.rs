@@ -49,7 +49,7 @@ pub fn run(args: &DifferenceArgs) -> Result<(), Failure> {
         let all = found.left_out.len();
         warn(&[format!("{all} band(s) of one map only are left out: {}", some.join(", "))]);
     }
-    let bands = found.bands();
+    let bands = found.bands().to_vec();
     let strongest = |band: &usize| bands[*band].rms_db;
     let band = match &args.band {
         Some(name) => bands.iter().position(|band| band.label == *name).ok_or_else(|| {

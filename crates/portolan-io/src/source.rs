@@ -52,10 +52,14 @@ impl Source {
             (_, Some(asked)) => return Ok(asked),
         }
         match self {
-            Source::Archive(file) => {
-                Ok(if mannheim::is_trace_archive(file) { Format::Trace } else { Format::Npz })
+            Source::Archive(file) => detect(path, ZIP, archive_names(file).as_deref()),
+            Source::Memory(bytes) => {
+                let names = match bytes.starts_with(ZIP) {
+                    true => archive_names(Cursor::new(bytes.as_slice())),
+                    false => None,
+                };
+                detect(path, bytes, names.as_deref())
             }
-            Source::Memory(bytes) => detect(path, bytes),
         }
     }
 
@@ -93,6 +97,12 @@ impl Source {
             _ => open_store(format, self.bytes()),
         }
     }
+}
+
+/// The names in a zip archive, in small letters; None where it is damaged.
+pub(crate) fn archive_names(archive: impl Read + Seek) -> Option<Vec<String>> {
+    let archive = zip::ZipArchive::new(archive).ok()?;
+    Some(mannheim::archive_names(&archive).collect())
 }
 
 /// What stands on standard input.

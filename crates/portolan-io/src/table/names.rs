@@ -204,6 +204,19 @@ pub(super) fn is_beside(bare: &str) -> bool {
     .contains(&bare)
 }
 
+/// What a column of that name is for.
+pub(crate) fn role_of(name: &str) -> Option<Role> {
+    Role::of(&normal(name))
+}
+
+/// Whether a name is that of a band by its frequency, number or address, or says a unit.
+pub(crate) fn is_band_name(name: &str) -> bool {
+    let name = normal(name);
+    let (bare, unit) = split_unit(&name);
+    let known = frequency(bare).is_some() || is_numbered(bare) || is_address(bare);
+    !bare.is_empty() && !is_beside(bare) && (known || unit.is_some())
+}
+
 /// Whether a name is that of a position.
 pub(crate) fn is_position(name: &str) -> bool {
     let role = Role::of(&name.trim().to_ascii_lowercase());

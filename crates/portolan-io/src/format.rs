@@ -41,13 +41,23 @@ pub enum Format {
     GeoJson,
     /// Objects in an array or one per line; read only.
     Json,
+    /// Placemarks; read only.
+    Kml,
+    /// Frames of an older Kismet with positions; read only.
+    KismetXml,
+    /// The first sheet of an Excel workbook; read only.
+    Xlsx,
+    /// Points with fields; read only.
+    Shapefile,
+    /// Points of a GeoPackage or packets of Kismet; read only.
+    Sqlite,
     /// Cloud-optimised GeoTIFF; written only.
     GeoTiff,
     /// NetCDF-4; written only.
     NetCdf,
     /// A folder of chunks; written only.
     Zarr,
-    /// Pictures for a globe; written only.
+    /// Pictures for a globe, or placemarks with readings.
     Kmz,
     /// A bare picture with a world file; written only.
     Png,

@@ -1,7 +1,7 @@
 //! The formats that are read, one entry each: the words of `--format`, the endings, how the first
 //! bytes or the names in an archive tell it, and its reader. The order is that of recognition.
 
-use super::{Input, Records, geojson, json};
+use super::{Input, Records, geojson, geopackage, json, kismet_xml, kml, shapefile, sqlite, xlsx};
 use crate::error::{Check, Problem};
 use crate::format::Format;
 use crate::{mannheim, survey};
@@ -42,7 +42,7 @@ pub(crate) struct Kind {
 impl Kind {
     /// Whether it is a zip archive.
     pub fn in_archive(&self) -> bool {
-        matches!(self.format, Format::Npz)
+        matches!(self.format, Format::Npz | Format::Xlsx | Format::Kmz)
     }
 }
 
@@ -56,6 +56,63 @@ pub(crate) const KINDS: &[Kind] = &[
         expected: "an npz archive",
         is: |look| look.names.is_some_and(|names| has(names, ".npy")),
         reader: Reader::Arrays,
+    },
+    Kind {
+        format: Format::Xlsx,
+        name: "Excel (xlsx)",
+        words: &["xlsx"],
+        endings: &["xlsx", "xlsm"],
+        expected: "an Excel workbook (.xlsx)",
+        is: |look| look.names.is_some_and(|names| names.iter().any(|n| n == "xl/workbook.xml")),
+        reader: Reader::Records(xlsx::read),
+    },
+    Kind {
+        format: Format::Shapefile,
+        name: "shapefile (with its .dbf and .prj, or zipped)",
+        words: &["shp"],
+        endings: &["shp"],
+        expected: "a shapefile of points",
+        is: |look| {
+            look.bytes.starts_with(shapefile::MAGIC)
+                || look.names.is_some_and(|names| has(names, ".shp"))
+        },
+        reader: Reader::Records(shapefile::read),
+    },
+    Kind {
+        format: Format::Kmz,
+        name: "KMZ",
+        words: &["kmz"],
+        endings: &["kmz"],
+        expected: "a KMZ archive with placemarks",
+        is: |look| look.names.is_some_and(|names| has(names, ".kml")),
+        reader: Reader::Records(kml::read_kmz),
+    },
+    Kind {
+        format: Format::Kml,
+        name: "KML",
+        words: &["kml"],
+        endings: &["kml"],
+        expected: "KML placemarks",
+        is: |look| begins(look.bytes, b"<") && holds(head(look.bytes), b"<kml"),
+        reader: Reader::Records(kml::read_kml),
+    },
+    Kind {
+        format: Format::KismetXml,
+        name: "gpsxml of Kismet",
+        words: &["gpsxml"],
+        endings: &["gpsxml"],
+        expected: "frames of Kismet with positions",
+        is: |look| begins(look.bytes, b"<") && holds(head(look.bytes), b"<gps-run"),
+        reader: Reader::Records(kismet_xml::read),
+    },
+    Kind {
+        format: Format::Sqlite,
+        name: "GeoPackage or .kismet",
+        words: &["gpkg", "kismet"],
+        endings: &["gpkg", "kismet"],
+        expected: "a GeoPackage or a log of Kismet (SQLite)",
+        is: |look| look.bytes.starts_with(sqlite::MAGIC),
+        reader: Reader::Records(geopackage::read),
     },
     Kind {
         format: Format::Trace,

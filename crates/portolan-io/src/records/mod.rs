@@ -2,10 +2,18 @@
 //! them from here, so names of columns, units, doubts, `--where` and `--columns` work alike for every
 //! format. [`kinds::KINDS`] has one entry for each format that is read.
 
+mod archive;
 mod crs;
 mod geojson;
+mod geopackage;
 mod json;
 pub(crate) mod kinds;
+mod kismet_xml;
+mod kml;
+mod shapefile;
+mod sqlite;
+mod xlsx;
+mod xml;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -80,9 +88,10 @@ impl Records {
         self.rows.len()
     }
 
-    /// A column, whether or not a record has it.
+    /// A column, whether or not a record has it. Small and large letters are one name.
     pub fn column(&mut self, name: &str) -> Check<u32> {
-        if let Some(column) = self.index.get(name) {
+        let key = name.trim().to_lowercase();
+        if let Some(column) = self.index.get(&key) {
             return Ok(*column);
         }
         if self.names.len() >= MOST_COLUMNS {
@@ -92,7 +101,7 @@ impl Records {
         }
         let column = self.names.len() as u32;
         self.names.push(name.to_string());
-        self.index.insert(name.to_string(), column);
+        self.index.insert(key, column);
         Ok(column)
     }
 

@@ -2,8 +2,8 @@
 //! what unit.
 
 use super::names::{
-    Role, cell_columns, frequency, frequency_column, is_band_name, is_beside, is_numbered, matches,
-    normal, split_unit,
+    Role, cell_columns, frequency, frequency_column, is_band_name, is_beside, is_gateway,
+    is_numbered, matches, normal, split_unit,
 };
 use crate::error::{Check, Problem, quoted, shown};
 use crate::options::{BandBy, ColumnNames, Unit};
@@ -229,6 +229,9 @@ impl Header<'_> {
                 // What identifies a cell is more than one column.
                 Some((Role::Transmitter, other))
                     if cell_columns(&self.names, column).contains(other) => {}
+                // A gateway has several names, of which the first is enough.
+                Some((Role::Transmitter, other))
+                    if is_gateway(name) && is_gateway(&self.names[*other]) => {}
                 Some((_, other)) => {
                     let other = quoted(self.written[*other]);
                     return Err(self.wrong(
@@ -464,7 +467,9 @@ impl Header<'_> {
         // G-NetTrack's `Level` is the RSRP, RSCP or RSSI of the network that it names beside it.
         let beside = |known: &str| self.names.iter().any(|name| name == known);
         let tracked = name == "level" && beside("networktech") && beside("cellid");
-        let known = defined.contains(&name) || tracked;
+        // The log of airodump-ng has the error of each position.
+        let captured = name == "power" && beside("bssid") && beside("latitude_error");
+        let known = defined.contains(&name) || tracked || captured;
         (known && self.declared.unit.is_none()).then_some(Unit::Dbm)
     }
 

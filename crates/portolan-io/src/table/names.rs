@@ -123,11 +123,14 @@ impl Role {
                 "sourcemac",
                 "source_mac",
                 "transmac",
+                "gwaddr",
                 "gateway",
                 "gateway_id",
                 "gateway_eui",
                 "gtw_id",
                 "hotspot",
+                "hotspot_name",
+                "hotspot_id",
             ],
         ),
         (Role::Network, &["ssid", "essid", "network"]),
@@ -192,6 +195,11 @@ pub(super) fn cell_columns(names: &[String], column: usize) -> Vec<usize> {
     }
     let first = |keys: &&[&str]| names.iter().position(|name| keys.contains(&name.as_str()));
     CELL_KEYS.iter().filter_map(first).collect()
+}
+
+/// Whether a name is that of a gateway of LoRaWAN.
+pub(super) fn is_gateway(name: &str) -> bool {
+    ["gwaddr", "gateway", "gtw_", "hotspot"].iter().any(|start| name.starts_with(start))
 }
 
 /// Whether a name is that of something beside power: quality, or how the receiver moved.

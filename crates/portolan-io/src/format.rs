@@ -49,6 +49,8 @@ pub enum Format {
     Xlsx,
     /// Points with fields; read only.
     Shapefile,
+    /// Recorded samples with their places; read only.
+    SigMf,
     /// Points of a GeoPackage or packets of Kismet; read only.
     Sqlite,
     /// Cloud-optimised GeoTIFF; written only.

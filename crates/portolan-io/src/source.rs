@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use crate::error::{Check, IoError, Problem, Result};
 use crate::format::{Format, detect, open_store};
 use crate::npz::{Npz, ReadSeek};
+use crate::records::sigmf::recordings;
 use crate::store::Store;
 use crate::{mannheim, memory};
 
@@ -29,6 +30,12 @@ impl Source {
     pub fn open(path: &Path) -> Result<Self> {
         if path == Path::new("-") {
             return standard_input().map(|bytes| Source::Memory(bytes.to_vec()));
+        }
+        if let Some(first) =
+            path.is_dir().then(|| recordings(path)).and_then(|all| all.into_iter().next())
+        {
+            // The reader takes all recordings of a folder.
+            return contents(&first).map(Source::Memory);
         }
         let mut file = open(path)?;
         let regular = file.metadata().is_ok_and(|found| found.is_file());

@@ -59,7 +59,7 @@ impl OwnCrs {
             return Ok(OwnCrs::Metres(crs));
         }
         // The code of the whole stands last.
-        let last = ["AUTHORITY[\"EPSG\",", "ID[\"EPSG\","].iter().filter_map(|mark| {
+        let mut last = ["AUTHORITY[\"EPSG\",", "ID[\"EPSG\","].iter().filter_map(|mark| {
             let at = upper.rfind(mark)?;
             let rest = &upper[at + mark.len()..];
             let digits = rest.trim_start_matches('"');
@@ -68,7 +68,7 @@ impl OwnCrs {
             let closes = digits[end..].chars().all(|c| matches!(c, '"' | ']' | ' ' | '\n' | '\r'));
             digits[..end].parse().ok().filter(|_| closes)
         });
-        match last.last() {
+        match last.next_back() {
             Some(code) => Self::of_code(code),
             None => Err(unknown(&name)),
         }
@@ -120,10 +120,7 @@ mod tests {
         for name in ["urn:ogc:def:crs:OGC:1.3:CRS84", "urn:ogc:def:crs:EPSG::4326"] {
             assert_eq!(OwnCrs::of_name(name), Ok(OwnCrs::Degrees), "{name}");
         }
-        assert!(
-            OwnCrs::of_name("EPSG:31467").unwrap_err().to_string().contains("--crs")
-                || OwnCrs::of_name("EPSG:31467").is_err()
-        );
+        assert!(OwnCrs::of_name("EPSG:31467").is_err());
         assert!(OwnCrs::of_name("here").unwrap_err().to_string().contains("'here'"));
     }
 

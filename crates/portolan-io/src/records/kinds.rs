@@ -1,7 +1,9 @@
 //! The formats that are read, one entry each: the words of `--format`, the endings, how the first
 //! bytes or the names in an archive tell it, and its reader. The order is that of recognition.
 
-use super::{Input, Records, geojson, geopackage, json, kismet_xml, kml, shapefile, sqlite, xlsx};
+use super::{
+    Input, Records, geojson, geopackage, json, kismet_xml, kml, shapefile, sigmf, sqlite, xlsx,
+};
 use crate::error::{Check, Problem};
 use crate::format::Format;
 use crate::{mannheim, survey};
@@ -143,6 +145,15 @@ pub(crate) const KINDS: &[Kind] = &[
         expected: "sweeps of rtl_power or hackrf_sweep",
         is: |look| survey::is_sweep(look.bytes),
         reader: Reader::Own,
+    },
+    Kind {
+        format: Format::SigMf,
+        name: "SigMF (a .sigmf-meta or a folder of them)",
+        words: &["sigmf"],
+        endings: &[sigmf::ENDING],
+        expected: "the description of a SigMF recording",
+        is: |look| is_json(look.bytes) && holds(look.bytes, b"\"core:datatype\""),
+        reader: Reader::Records(sigmf::read),
     },
     Kind {
         format: Format::GeoJson,

@@ -11,6 +11,7 @@ pub(crate) mod kinds;
 mod kismet_xml;
 mod kml;
 mod shapefile;
+pub(crate) mod sigmf;
 mod sqlite;
 mod xlsx;
 mod xml;

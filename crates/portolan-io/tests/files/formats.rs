@@ -3,8 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use portolan::{Crs, Readings};
-use portolan_io::{Format, Loaded, ReadOptions, Result, first_lines, inspect, read_readings};
+use portolan::{Crs, Readings, Scale};
+use portolan_io::{
+    Format, Loaded, ReadOptions, Result, SurveyOptions, first_lines, inspect, read_readings,
+};
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -227,4 +229,41 @@ fn one_table_names_all_formats() {
     assert_eq!(header[0], ["lat", "lon", "bssid", "rssi", "freq_mhz", "time"]);
     let found = inspect(data("survey.gpkg"), &ReadOptions::default()).unwrap();
     assert_eq!((found.format, found.places), (Format::Sqlite, Some(8)));
+}
+
+#[test]
+fn recordings_of_sigmf() {
+    let folder = tempfile::tempdir().unwrap();
+    for (place, level) in [16i8, 32, 64].into_iter().enumerate() {
+        let stem = folder.path().join(format!("place{place}"));
+        let lat = 49.48 + 0.001 * place as f64;
+        let point = format!(r#"{{"type":"Point","coordinates":[8.46,{lat}]}}"#);
+        let meta = format!(
+            r#"{{"global":{{"core:datatype":"ci8","core:sample_rate":1e6,"core:version":"1.2.0",
+            "core:geolocation":{point}}},"annotations":[],"captures":[
+            {{"core:sample_start":0,"core:frequency":433e6,"core:datetime":"2024-05-01T12:00:00Z"}},
+            {{"core:sample_start":5000,"core:frequency":868e6}}]}}"#
+        );
+        std::fs::write(stem.with_extension("sigmf-meta"), meta).unwrap();
+        let sample = |level: i8| [level.to_le_bytes(), [0]].concat();
+        let samples = [sample(level).repeat(5000), sample(127).repeat(9)].concat();
+        std::fs::write(stem.with_extension("sigmf-data"), samples).unwrap();
+    }
+    let found = plain(folder.path());
+    let found = match found {
+        Err(error) if error.to_string().contains("fewer than 5") => {
+            let survey = SurveyOptions { min_places: Some(1), ..SurveyOptions::default() };
+            read_readings(folder.path(), &ReadOptions { survey, ..ReadOptions::default() }).unwrap()
+        }
+        found => found.unwrap(),
+    };
+    let readings = found.value;
+    assert_eq!((readings.places(), readings.scale()), (3, Scale::Uncalibrated));
+    assert_eq!(readings.freq_hz().unwrap(), [433e6, 868e6]);
+    let power = readings.power();
+    assert!((power[[0, 0]] - 1.0 / 64.0).abs() < 1e-12, "{power:?}");
+    let one = folder.path().join("place0.sigmf-meta");
+    std::fs::remove_file(folder.path().join("place0.sigmf-data")).unwrap();
+    let said = plain(&one).unwrap_err().to_string();
+    assert!(said.contains("'place0.sigmf-data' cannot be opened"), "{said}");
 }

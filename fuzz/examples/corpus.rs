@@ -10,6 +10,9 @@ use portolan::{Context, Emitters, Grid, Progress};
 
 const TABLE: &[u8] = b"x_m,y_m,dbm_2412MHz,mw_2.422GHz\n0,0,-30,0.5\n1,2,,0.25\n3,1,-40,\n";
 const CELLS: &[u8] = b"row,col,dbm_1GHz\n0,0,-30\n0,1,-35\n1,0,-40\n";
+const RECORDS: &[u8] = br#"[{"at":{"lat":49.1,"lon":8.1},"seen":[{"bssid":"a","rssi":-60}]}]"#;
+const PLACEMARK: &[u8] = b"<kml><Placemark><description>RSRP: -90&lt;br&gt;PCI: 7</description><Point>\
+<coordinates>8.1,49.1,0</coordinates></Point></Placemark></kml>";
 const PLACES: &[u8] = b"x_m,y_m,name\n0,0,gate\n1.5,-2,\"the, roof\"\n";
 const TRACE: &[u8] = b"# timestamp=2006-02-11 08:31:58\n\
 t=1139643118358;id=00:02:2D:21:0F:33;pos=1.0,0.0,0.0;degree=0.5;00:14:bf:b1:97:00=-50,2437000000,3;00:14:bf:b1:97:01=-60,2412000000,3\n\
@@ -29,6 +32,9 @@ fn main() -> Outcome {
         let name = entry.file_name().to_string_lossy().into_owned();
         let target = match name.rsplit_once('.') {
             Some((_, "npz")) => "npz",
+            Some((_, "xlsx" | "kmz")) => "xlsx",
+            Some((_, "zip")) => "shapefile",
+            Some((_, "gpkg" | "kismet")) => "sqlite",
             Some((stem, "mat")) if stem.contains("73") => "mat73",
             Some((_, "mat")) => "mat5",
             _ => continue,
@@ -36,6 +42,8 @@ fn main() -> Outcome {
         put(target, &name, &std::fs::read(entry.path())?)?;
     }
     put("csv", "table", TABLE)?;
+    put("json", "records", RECORDS)?;
+    put("kml", "placemark", PLACEMARK)?;
     put("csv", "cells", CELLS)?;
     put("places", "places", PLACES)?;
     put("trace", "trace", TRACE)?;

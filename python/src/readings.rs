@@ -150,7 +150,7 @@ pub fn read_readings(
     let format = match format {
         None => None,
         Some(name) => Some(Format::named(name).ok_or_else(|| {
-            told("format", name, "csv, wigle, sweep, geojson, trace, npz, npy or mat")
+            told("format", name, &Format::names())
         })?),
     };
     let said =

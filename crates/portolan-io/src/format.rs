@@ -10,6 +10,8 @@ use crate::error::{Check, Problem, Result};
 use crate::mat73;
 use crate::options::{Content, Loaded, ReadOptions, SurveyOptions, WriteOptions};
 use crate::output::{check_space, write_file};
+use crate::records::Input;
+use crate::records::kinds::{self, Reader};
 use crate::source::Source;
 use crate::store::Store;
 use crate::table::Table;
@@ -37,13 +39,27 @@ pub enum Format {
     Npy,
     /// Points with properties; areas and ellipses are written only.
     GeoJson,
+    /// Objects in an array or one per line; read only.
+    Json,
+    /// Placemarks; read only.
+    Kml,
+    /// Frames of an older Kismet with positions; read only.
+    KismetXml,
+    /// The first sheet of an Excel workbook; read only.
+    Xlsx,
+    /// Points with fields; read only.
+    Shapefile,
+    /// Recorded samples with their places; read only.
+    SigMf,
+    /// Points of a GeoPackage or packets of Kismet; read only.
+    Sqlite,
     /// Cloud-optimised GeoTIFF; written only.
     GeoTiff,
     /// NetCDF-4; written only.
     NetCdf,
     /// A folder of chunks; written only.
     Zarr,
-    /// Pictures for a globe; written only.
+    /// Pictures for a globe, or placemarks with readings.
     Kmz,
     /// A bare picture with a world file; written only.
     Png,
@@ -66,16 +82,28 @@ const ENDINGS: [(&str, Format); 10] = [
 impl Format {
     /// The format of a name, for input that cannot say it.
     pub fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "npz" => Format::Npz,
-            "csv" | "wigle" => Format::Csv,
-            "mat" => Format::Mat5,
-            "trace" => Format::Trace,
-            "sweep" | "rtl_power" | "hackrf_sweep" | "soapy_power" => Format::Sweep,
-            "geojson" => Format::GeoJson,
-            "npy" => Format::Npy,
-            _ => return None,
-        })
+        kinds::KINDS.iter().find(|kind| kind.words.contains(&name)).map(|kind| kind.format)
+    }
+
+    /// The names that [`Format::named`] knows, the usual one of each format.
+    pub fn names() -> String {
+        kinds::words()
+    }
+
+    /// The endings of files that can be read.
+    pub fn endings() -> impl Iterator<Item = &'static str> {
+        kinds::KINDS.iter().flat_map(|kind| kind.endings).copied()
+    }
+
+    /// Whether a file holds named arrays.
+    pub(crate) fn is_arrays(self) -> bool {
+        kinds::kind(self).is_some_and(|kind| matches!(kind.reader, Reader::Arrays))
+    }
+
+    /// Whether the table reader takes it.
+    pub(crate) fn is_table(self) -> bool {
+        let table = |kind: &kinds::Kind| matches!(kind.reader, Reader::Table | Reader::Records(_));
+        kinds::kind(self).is_some_and(table)
     }
 
     /// The format that an output's name asks for.
@@ -111,19 +139,12 @@ impl Format {
 impl std::fmt::Display for Format {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Format::Npz => "npz",
-            Format::Csv => "csv",
-            Format::Mat5 => "mat v5",
-            Format::Mat73 => "mat v7.3",
-            Format::Trace => "trace",
-            Format::Sweep => "sweep",
-            Format::Npy => "npy",
-            Format::GeoJson => "GeoJSON",
             Format::GeoTiff => "GeoTIFF",
             Format::NetCdf => "NetCDF",
             Format::Zarr => "Zarr",
             Format::Kmz => "KMZ",
             Format::Png => "PNG",
+            read => kinds::kind(*read).map_or("unknown", |kind| kind.name),
         })
     }
 }
@@ -158,7 +179,7 @@ pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<Cont
     let path = path.as_ref();
     let mut source = Source::open(path)?;
     let format = source.format(path, options.format);
-    let parsed = format.and_then(|f| parse(f, &mut source, options, Want::Either));
+    let parsed = format.and_then(|f| parse(f, (&mut source, path), options, Want::Either));
     parsed.map_err(|problem| problem.in_file(path))
 }
 
@@ -177,7 +198,7 @@ pub fn read_map(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Loaded<
     let path = path.as_ref();
     let mut source = Source::open(path)?;
     let format = source.format(path, options.format);
-    let parsed = format.and_then(|f| parse(f, &mut source, options, Want::Map));
+    let parsed = format.and_then(|f| parse(f, (&mut source, path), options, Want::Map));
     match parsed.map_err(|problem| problem.in_file(path))? {
         Loaded { value: Content::Map(value), warnings } => Ok(Loaded { value, warnings }),
         _ => Err(Problem::new(READINGS_INSTEAD).in_file(path)),
@@ -202,7 +223,7 @@ pub fn read_readings(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Lo
     let path = path.as_ref();
     let mut source = Source::open(path)?;
     let format = source.format(path, options.format);
-    let parsed = format.and_then(|f| parse(f, &mut source, options, Want::Readings));
+    let parsed = format.and_then(|f| parse(f, (&mut source, path), options, Want::Readings));
     match parsed.map_err(|problem| problem.in_file(path))? {
         Loaded { value: Content::Readings(value), warnings } => Ok(Loaded { value, warnings }),
         _ => Err(Problem::new(MAP_INSTEAD).in_file(path)),
@@ -288,47 +309,46 @@ fn extension(path: &Path) -> String {
     path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
-/// The format, by the first bytes; the name only tells what was meant when they say nothing.
-pub(crate) fn detect(path: &Path, bytes: &[u8]) -> Check<Format> {
+/// The format, by the first bytes or the names in an archive; the name of the file only tells what
+/// was meant when they say nothing.
+pub(crate) fn detect(path: &Path, bytes: &[u8], names: Option<&[String]>) -> Check<Format> {
     if bytes.is_empty() {
         return Err(Problem::new("is empty, expected readings or a map"));
     }
-    if mannheim::is_trace(bytes) {
-        return Ok(Format::Trace);
+    kinds::check_refused(bytes)?;
+    let look = kinds::Look { bytes, names };
+    if let Some(kind) = kinds::KINDS.iter().find(|kind| (kind.is)(&look)) {
+        return Ok(kind.format);
     }
-    if bytes.starts_with(b"PK") {
-        return Ok(Format::Npz);
+    let ending = extension(path);
+    let named = kinds::KINDS.iter().find(|kind| kind.endings.contains(&ending.as_str()));
+    let archive = bytes.starts_with(b"PK");
+    match named {
+        // The reader of an archive says what is wrong with it.
+        Some(kind) if archive && kind.in_archive() => return Ok(kind.format),
+        None | Some(kinds::Kind { format: Format::Csv, .. }) if is_text(bytes) => {
+            return Ok(Format::Csv);
+        }
+        Some(kind) if !matches!(kind.format, Format::Npz | Format::Mat5) && is_text(bytes) => {
+            return Ok(Format::Csv);
+        }
+        None if archive && names.is_none() => return Ok(Format::Npz),
+        Some(kind) => {
+            let expected = kind.expected;
+            return Err(Problem::new(format!(
+                "is not what its name says or is damaged, expected {expected}"
+            )));
+        }
+        None => {}
     }
-    if bytes.starts_with(b"\x93NUMPY") {
-        return Ok(Format::Npy);
-    }
-    if survey::is_sweep(bytes) {
-        return Ok(Format::Sweep);
-    }
-    if survey::is_geojson(bytes) && std::str::from_utf8(bytes).is_ok() {
-        return Ok(Format::GeoJson);
-    }
-    const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
-    if [0, 512, 1024, 2048].iter().any(|&at| bytes.get(at..at + 8) == Some(HDF5)) {
-        return Ok(Format::Mat73);
-    }
-    if matches!(bytes.get(126..128), Some(b"IM" | b"MI")) && bytes.contains(&0) {
-        return Ok(Format::Mat5);
-    }
-    let expected = match extension(path).as_str() {
-        "npz" => "an npz archive",
-        "mat" => "a MATLAB file of version 5 or 7.3",
-        _ if is_text(bytes) => return Ok(Format::Csv),
-        "csv" => "a table in text (UTF-8, UTF-16 or Latin-1)",
-        _ => "an npz archive, a MATLAB file or a csv table",
-    };
-    Err(Problem::new(format!("is not what its name says or is damaged, expected {expected}")))
+    let what = if archive { "an archive without readings" } else { "not a file that is read" };
+    Err(Problem::new(format!("is {what}; these are: {}", kinds::list())))
 }
 
 /// Reads from an open file.
 pub(crate) fn parse(
     format: Format,
-    source: &mut Source,
+    (source, path): (&mut Source, &Path),
     options: &ReadOptions,
     want: Want,
 ) -> Check<Loaded<Content>> {
@@ -344,18 +364,14 @@ pub(crate) fn parse(
         let readings = survey::read_sweeps(source.bytes(), options, &mut warnings)?;
         return Ok(Loaded { value: Content::Readings(readings), warnings });
     }
-    if matches!(format, Format::Csv | Format::GeoJson) {
-        let points = match format {
-            Format::GeoJson => Some(survey::table_of_points(source.bytes())?),
-            _ => None,
+    if format.is_table() {
+        let table = match kinds::kind(format).map(|kind| &kind.reader) {
+            Some(Reader::Records(read)) => {
+                let mut records = read(&mut Input { source, path, options })?;
+                Table::of_records(&mut records, options, want == Want::Map, &mut warnings)?
+            }
+            _ => Table::read(source.bytes(), options, want == Want::Map, &mut warnings)?,
         };
-        let bytes = points.as_deref().unwrap_or(source.bytes());
-        let table = Table::read(
-            bytes,
-            options,
-            (want == Want::Map, format == Format::GeoJson),
-            &mut warnings,
-        )?;
         let is_map = match want {
             Want::Either => table.is_map(),
             Want::Map => true,
@@ -406,7 +422,7 @@ fn is_text(bytes: &[u8]) -> bool {
 /// Refuses options that say nothing about a format.
 fn check_survey_options(format: Format, survey: &SurveyOptions) -> Check<()> {
     let sweep = format == Format::Sweep;
-    let table = matches!(format, Format::Csv | Format::GeoJson);
+    let table = format.is_table();
     let unfit = [
         (survey.measured.is_some(), format == Format::Npy, "--measured is for a bare .npy array"),
         (survey.track.is_some(), sweep, "--track is for sweeps, which know no position"),

@@ -50,6 +50,7 @@ mod places;
 mod plan;
 pub mod radiogat;
 mod readings_arrays;
+mod records;
 mod road;
 mod slab;
 mod source;

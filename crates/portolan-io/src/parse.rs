@@ -128,7 +128,7 @@ pub fn band_by(text: &str) -> Result<BandBy, String> {
 
 /// The format of an input.
 pub fn format(text: &str) -> Result<Format, String> {
-    let wrong = || format!("'{text}': expected csv, wigle, sweep, geojson, trace, npz, npy or mat");
+    let wrong = || format!("'{text}': expected one of {}", Format::names());
     Format::named(text).ok_or_else(wrong)
 }
 

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use crate::error::{Check, IoError, Problem, Result};
 use crate::format::{Format, detect, open_store};
 use crate::npz::{Npz, ReadSeek};
+use crate::records::sigmf::recordings;
 use crate::store::Store;
 use crate::{mannheim, memory};
 
@@ -29,6 +30,12 @@ impl Source {
     pub fn open(path: &Path) -> Result<Self> {
         if path == Path::new("-") {
             return standard_input().map(|bytes| Source::Memory(bytes.to_vec()));
+        }
+        if let Some(first) =
+            path.is_dir().then(|| recordings(path)).and_then(|all| all.into_iter().next())
+        {
+            // The reader takes all recordings of a folder.
+            return contents(&first).map(Source::Memory);
         }
         let mut file = open(path)?;
         let regular = file.metadata().is_ok_and(|found| found.is_file());
@@ -52,10 +59,14 @@ impl Source {
             (_, Some(asked)) => return Ok(asked),
         }
         match self {
-            Source::Archive(file) => {
-                Ok(if mannheim::is_trace_archive(file) { Format::Trace } else { Format::Npz })
+            Source::Archive(file) => detect(path, ZIP, archive_names(file).as_deref()),
+            Source::Memory(bytes) => {
+                let names = match bytes.starts_with(ZIP) {
+                    true => archive_names(Cursor::new(bytes.as_slice())),
+                    false => None,
+                };
+                detect(path, bytes, names.as_deref())
             }
-            Source::Memory(bytes) => detect(path, bytes),
         }
     }
 
@@ -93,6 +104,12 @@ impl Source {
             _ => open_store(format, self.bytes()),
         }
     }
+}
+
+/// The names in a zip archive, in small letters; None where it is damaged.
+pub(crate) fn archive_names(archive: impl Read + Seek) -> Option<Vec<String>> {
+    let archive = zip::ZipArchive::new(archive).ok()?;
+    Some(mannheim::archive_names(&archive).collect())
 }
 
 /// What stands on standard input.

@@ -115,7 +115,7 @@ pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<FileSumm
     let format = source.format(path, options.format).map_err(in_file)?;
     let mut arrays = Vec::new();
     let mut known = true;
-    if !matches!(format, Format::Csv | Format::Trace | Format::Sweep | Format::GeoJson) {
+    if format.is_arrays() {
         let store = source.store(format).map_err(in_file)?;
         known = map_arrays::is_map(store.as_ref(), options)
             || readings_arrays::is_readings(store.as_ref())
@@ -135,7 +135,7 @@ pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<FileSumm
         }
     }
     if known {
-        let loaded = parse(format, &mut source, options, Want::Either).map_err(in_file)?;
+        let loaded = parse(format, (&mut source, path), options, Want::Either).map_err(in_file)?;
         match &loaded.value {
             Content::Map(map) => summary.describe_map(map),
             Content::Readings(readings) => summary.describe_readings(readings),

@@ -13,7 +13,7 @@ use portolan_io::{
 };
 use proptest::prelude::*;
 
-const SEEDS: [&str; 14] = [
+const SEEDS: [&str; 19] = [
     "types.npz",
     "factored.npz",
     "float32.npz",
@@ -28,6 +28,11 @@ const SEEDS: [&str; 14] = [
     "authors73.mat",
     "authors73_chunked.mat",
     "levels73.mat",
+    "survey.xlsx",
+    "survey.zip",
+    "survey.kmz",
+    "survey.gpkg",
+    "survey.kismet",
 ];
 
 const TABLE: &[u8] = b"x_m,y_m,dbm_2412MHz,mw_2.422GHz\n0,0,-30,0.5\n1,2,,0.25\n3,1,-40,\n";
@@ -37,7 +42,7 @@ fn data(name: &str) -> PathBuf {
 }
 
 /// Surveys as people have them.
-const TEXTS: [(&str, &[u8]); 6] = [
+const TEXTS: [(&str, &[u8]); 10] = [
     ("table.csv", TABLE),
     (
         "wigle.csv",
@@ -53,6 +58,25 @@ const TEXTS: [(&str, &[u8]); 6] = [
         br#"{"type":"FeatureCollection","features":[{"type":"Feature","geometry":{"type":"Point",
           "coordinates":[8.1,49.1]},"properties":{"dbm_a":-60}},{"type":"Feature","geometry":{"type":
           "Point","coordinates":[8.2,49.2]},"properties":{"dbm_a":-61}}]}"#,
+    ),
+    (
+        "scans.jsonl",
+        br#"{"at":{"lat":49.1,"lon":8.1},"time":1,"seen":[{"bssid":"a","rssi":-60},{"bssid":"b","rssi":-61}]}
+{"at":{"lat":49.2,"lon":8.2},"time":2,"seen":[{"bssid":"a","rssi":-62},{"bssid":"b","rssi":-63}]}"#,
+    ),
+    ("columns.json", br#"{"x_m":[1,2,3],"y_m":[4,5,6],"dbm_a":[-60,-61,-62]}"#),
+    (
+        "marks.kml",
+        b"<?xml version=\"1.0\"?><kml><Placemark><description>RSRP: -90&lt;br&gt;PCI: 7</description>\
+          <TimeStamp><when>2024-05-01T12:00:00Z</when></TimeStamp><Point><coordinates>8.1,49.1,0\
+          </coordinates></Point></Placemark><Placemark><ExtendedData><Data name=\"RSRP\"><value>-91\
+          </value></Data><SchemaData><SimpleData name=\"PCI\">7</SimpleData></SchemaData>\
+          </ExtendedData><Point><coordinates>8.2,49.2</coordinates></Point></Placemark></kml>",
+    ),
+    (
+        "old.gpsxml",
+        b"<gps-run><gps-point bssid=\"a\" time-sec=\"1\" lat=\"49.1\" lon=\"8.1\" signal_dbm=\"-60\"/>\
+          <gps-point bssid=\"a\" time-sec=\"9\" lat=\"49.2\" lon=\"8.2\" signal_dbm=\"-61\"/></gps-run>",
     ),
     ("bare.npy", b"\x93NUMPY\x01\x00\x39\x00{'descr': '|u1', 'fortran_order': False, 'shape': (2,2)}\n\x01\x02\x03\x04"),
 ];
@@ -110,7 +134,9 @@ fn the_seeds_themselves_are_read() {
         std::fs::write(folder.path().join("track.gpx"), GPX).unwrap();
         let survey = match name {
             "sweep.csv" => SurveyOptions { track, clock, ..Default::default() },
-            "wigle.csv" => SurveyOptions { min_places: Some(1), ..Default::default() },
+            "wigle.csv" | "scans.jsonl" | "marks.kml" | "old.gpsxml" => {
+                SurveyOptions { min_places: Some(1), ..Default::default() }
+            }
             "track.gpx" => continue,
             _ => SurveyOptions::default(),
         };
@@ -225,6 +251,14 @@ proptest! {
     }
 
     #[test]
+    fn random_records(text in "[\\[\\]{}:,\"a-d0-9.e-]{0,60}") {
+        survive("a.json", text.as_bytes());
+        survive("b.json", format!("[{{\"lat\":1,\"lon\":2,{text}}}]").as_bytes());
+        let text = text.replace(['{', '['], "<").replace(['}', ']'], ">");
+        survive("a.kml", format!("<kml><Placemark><Point>{text}").as_bytes());
+    }
+
+    #[test]
     fn cut_short(index in 0..=LAST, share in 0.0..1.0f64) {
         let (name, bytes) = seed(index);
         survive(name, &bytes[..(bytes.len() as f64 * share) as usize]);
@@ -254,6 +288,40 @@ proptest! {
         bytes[place..place + 4].copy_from_slice(&word.to_le_bytes());
         survive(name, &bytes);
     }
+}
+
+#[test]
+fn records_that_multiply_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |name: &str, bytes: &[u8], words: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let begun = Instant::now();
+        let said = read_readings(&path, &ReadOptions::default()).unwrap_err().to_string();
+        assert!(said.contains(words), "{said}");
+        assert!(begun.elapsed() < Duration::from_secs(5), "refused too late");
+    };
+    // A long text around a list of many, a name of its own for every record, nested lists.
+    let long =
+        format!("[{{\"a\":\"{}\",\"l\":[{}{{}}]}}]", "x".repeat(1 << 20), "{},".repeat(1 << 18));
+    refused("a.json", long.as_bytes(), "too large a table");
+    let names: String = (0..30_000).map(|n| format!("{{\"n{n}\":1}}\n")).collect();
+    refused("a.jsonl", names.as_bytes(), "different names");
+    refused("b.json", "[".repeat(1 << 20).as_bytes(), "not JSON");
+    // Every cell of a page points to the same row.
+    let mut base = std::fs::read(data("survey.kismet")).unwrap();
+    let page = u16::from_be_bytes([base[16], base[17]]) as usize;
+    for start in (page..base.len()).step_by(page) {
+        if base[start] == 13 {
+            let first = [base[start + 8], base[start + 9]];
+            base[start + 3..start + 5].copy_from_slice(&200u16.to_be_bytes());
+            (0..200).for_each(|cell| {
+                let at = start + 8 + 2 * cell;
+                base[at..at + 2].copy_from_slice(&first);
+            });
+        }
+    }
+    refused("a.kismet", &base, "damaged SQLite file");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use portolan::Emitters;
+use portolan_io::Format;
 
 use super::parse;
 
@@ -92,8 +93,8 @@ pub struct ReadWords {
     /// Accept doubtful input (codes as power, several floors, places that jump)
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub accept: Option<String>,
-    /// What the input is: csv, wigle, sweep, geojson, trace, npz, npy, mat
-    #[arg(long)]
+    /// What the input is
+    #[arg(long, help = format!("What the input is: {}", Format::names()))]
     pub format: Option<String>,
     /// Meaning of columns: x=NAME,y=NAME (or lat, lon), value=NAME,band=NAME, bands=PREFIX*
     #[arg(long, value_name = "WHAT=NAME,..")]

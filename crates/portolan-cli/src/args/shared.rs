@@ -100,8 +100,8 @@ pub struct ReadArgs {
     /// Accept doubtful input (codes as power, several floors, places that jump)
     #[arg(long)]
     pub accept: bool,
-    /// What the input is, for standard input (-): csv, wigle, sweep, geojson, trace, npz, npy, mat
-    #[arg(long, value_parser = parse::format)]
+    /// What the input is, for standard input (-)
+    #[arg(long, value_parser = parse::format, help = format!("What the input is, for standard input (-): {}", Format::names()))]
     pub format: Option<Format>,
     #[command(flatten)]
     pub survey: SurveyArgs,

@@ -20,7 +20,7 @@ use crate::watch::watched;
 
 /// One of the two.
 enum Side {
-    Map(RadioMap),
+    Map(Box<RadioMap>),
     Model(Box<Model>),
 }
 
@@ -143,7 +143,7 @@ fn load(path: &Path) -> Result<Side, Failure> {
             "{}: holds readings, expected a model or a map: fit them first by portolan fit",
             path.display()
         ))),
-        _ => Ok(Side::Map(load_map(path, &ReadOptions::default())?)),
+        _ => Ok(Side::Map(Box::new(load_map(path, &ReadOptions::default())?))),
     }
 }
 
@@ -166,7 +166,7 @@ fn grid(args: &DifferenceArgs, before: &Side, after: &Side) -> Result<Grid, Fail
 
 fn drawn(side: Side, grid: Grid, what: &str) -> Result<RadioMap, Failure> {
     match side {
-        Side::Map(map) => Ok(map),
+        Side::Map(map) => Ok(*map),
         Side::Model(model) => Ok(watched(what, |progress| model.map(grid, progress))?),
     }
 }

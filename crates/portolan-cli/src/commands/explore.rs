@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use portolan::Emitters;
 use portolan_explore::{Explorer, FirstFit, Server, StartError};
-use portolan_io::{FileKind, ReadOptions, inspect};
+use portolan_io::{FileKind, Format, ReadOptions, inspect};
 
 use crate::args::ExploreArgs;
 use crate::failure::Failure;
@@ -19,8 +19,6 @@ use crate::watch::check_interrupt;
 const POLL: Duration = Duration::from_millis(50);
 /// Files of a folder that are opened.
 const MOST_FILES: usize = 30;
-/// Endings of files that should hold something: it is said where they are not opened.
-const ENDINGS: [&str; 8] = ["csv", "tsv", "txt", "npz", "npy", "mat", "geojson", "json"];
 
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
@@ -176,9 +174,10 @@ fn held(file: &Path, options: &ReadOptions) -> Result<(), String> {
     }
 }
 
+/// Whether a file should hold something: it is said where such a one is not opened.
 fn should_hold(file: &Path) -> bool {
     let ending = file.extension().map(|e| e.to_string_lossy().to_lowercase());
-    ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
+    ending.is_some_and(|ending| Format::endings().any(|known| known == ending))
 }
 
 /// Asks the desktop to show the page; where it cannot, the address was printed.

@@ -21,7 +21,7 @@ use portolan::{BandLabels, Cell, Grid, Readings, Scale, Site, Values};
 use crate::error::{Check, IoError, Problem, Result, shown};
 use crate::options::{ReadOptions, Unit};
 
-pub(crate) use source::{is_trace, is_trace_archive};
+pub(crate) use source::{is_trace, names as archive_names, names_of_trace};
 use trace::Medians;
 pub use trace::ScannedPlace;
 

@@ -40,7 +40,8 @@ pub(crate) fn is_trace(bytes: &[u8]) -> bool {
         return true;
     }
     if bytes.starts_with(b"PK") {
-        return is_trace_archive(std::io::Cursor::new(bytes));
+        let archive = ZipArchive::new(std::io::Cursor::new(bytes));
+        return archive.is_ok_and(|archive| names_of_trace(&names(&archive).collect::<Vec<_>>()));
     }
     let mut lines = bytes.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
     lines
@@ -48,23 +49,22 @@ pub(crate) fn is_trace(bytes: &[u8]) -> bool {
         .is_some_and(|line| line.starts_with(b"t=") && line.contains(&b';'))
 }
 
-/// Whether an archive holds text and no arrays.
-pub(crate) fn is_trace_archive(archive: impl Read + Seek) -> bool {
-    ZipArchive::new(archive).is_ok_and(|archive| {
-        !names(&archive).any(|name| name.ends_with(".npy")) && !text_files(&archive).is_empty()
-    })
+/// Whether an archive of files with these names holds text and no arrays.
+pub(crate) fn names_of_trace(names: &[String]) -> bool {
+    !names.iter().any(|name| name.ends_with(".npy")) && names.iter().any(|name| is_text(name))
+}
+
+/// Whether a name is that of a trace. macOS adds a shadow of every file.
+fn is_text(name: &str) -> bool {
+    !name.starts_with("__macosx/") && (name.ends_with(".txt") || name.ends_with(".trace"))
 }
 
 fn text_files<S: Read + Seek>(archive: &ZipArchive<S>) -> Vec<usize> {
-    // macOS adds a shadow of every file.
-    let is_text = |name: &str| {
-        !name.starts_with("__macosx/") && (name.ends_with(".txt") || name.ends_with(".trace"))
-    };
     names(archive).enumerate().filter(|(_, name)| is_text(name)).map(|(index, _)| index).collect()
 }
 
 /// The names in an archive, in small letters; empty where one is damaged.
-fn names<S: Read + Seek>(archive: &ZipArchive<S>) -> impl Iterator<Item = String> {
+pub(crate) fn names<S: Read + Seek>(archive: &ZipArchive<S>) -> impl Iterator<Item = String> {
     (0..archive.len()).map(|index| match archive.name_for_index(index) {
         Some(Ok(name)) => name.to_ascii_lowercase(),
         _ => String::new(),

@@ -1,10 +1,8 @@
-//! Surveys as people make them: logs of frames, sweeps without a position, tracks, points of a
-//! GeoJSON file. All of them become sightings (a level of a band at a place), and sightings become
+//! Surveys as people make them: logs of frames, sweeps without a position, tracks. All of them become sightings (a level of a band at a place), and sightings become
 //! readings.
 
 mod clock;
 mod devices;
-mod points;
 mod sightings;
 mod sweep;
 mod track;
@@ -12,6 +10,5 @@ mod track;
 pub(crate) use clock::TimeColumn;
 pub use clock::{Clock, MomentFormat};
 pub(crate) use devices::DeviceNames;
-pub(crate) use points::{is_geojson, table_of_points};
 pub(crate) use sightings::{BandKind, MOST_ENTRIES, Sighting, Sightings, channel_hz, gather};
 pub(crate) use sweep::{is_sweep, read_sweeps};

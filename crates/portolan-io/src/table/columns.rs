@@ -2,8 +2,8 @@
 //! what unit.
 
 use super::names::{
-    Role, cell_columns, frequency, frequency_column, is_address, is_beside, is_numbered, matches,
-    normal, split_unit,
+    Role, cell_columns, frequency, frequency_column, is_band_name, is_beside, is_gateway,
+    is_numbered, matches, normal, split_unit,
 };
 use crate::error::{Check, Problem, quoted, shown};
 use crate::options::{BandBy, ColumnNames, Unit};
@@ -93,7 +93,7 @@ pub(crate) struct Declared<'a> {
     pub band_by: Option<&'a BandBy>,
     /// What frequencies without a unit are in, in Hz.
     pub freq_unit_hz: Option<f64>,
-    /// Columns that are no bands are left alone, as a GIS keeps many.
+    /// The columns are fields of records: those that are no bands are left alone, as a GIS keeps many.
     pub lenient: bool,
 }
 
@@ -162,7 +162,8 @@ struct Header<'a> {
 impl Header<'_> {
     /// A problem with the header as a whole: what was seen and what was wanted.
     fn lacks(&self, what: &str) -> Problem {
-        Problem::new(format!("line 1: {what}; {}", self.seen()))
+        let line = if self.declared.lenient { "" } else { "line 1: " };
+        Problem::new(format!("{line}{what}; {}", self.seen()))
     }
 
     fn seen(&self) -> String {
@@ -177,15 +178,17 @@ impl Header<'_> {
     fn wrong(&self, column: usize, what: &str) -> Problem {
         let name = quoted(self.written[column]);
         let seen = self.seen();
-        Problem::new(format!("line 1, column {} {name}: {what}; {seen}", column + 1))
+        match self.declared.lenient {
+            true => Problem::new(format!("field {name}: {what}; {seen}")),
+            false => Problem::new(format!("line 1, column {} {name}: {what}; {seen}", column + 1)),
+        }
     }
 
     fn roles(&self) -> Check<Roles> {
         let mut roles: Vec<(Role, usize)> = Vec::new();
         let mut named = |role: Role, name: &str| -> Check<()> {
             let name = normal(name);
-            let found = self.names.iter().position(|n| *n == name);
-            let column = found.ok_or_else(|| {
+            let column = self.find(&name).ok_or_else(|| {
                 self.lacks(&format!("--columns names {}, which is not there", quoted(&name)))
             })?;
             roles.push((role, column));
@@ -226,6 +229,9 @@ impl Header<'_> {
                 // What identifies a cell is more than one column.
                 Some((Role::Transmitter, other))
                     if cell_columns(&self.names, column).contains(other) => {}
+                // A gateway has several names, of which the first is enough.
+                Some((Role::Transmitter, other))
+                    if is_gateway(name) && is_gateway(&self.names[*other]) => {}
                 Some((_, other)) => {
                     let other = quoted(self.written[*other]);
                     return Err(self.wrong(
@@ -405,11 +411,9 @@ impl Header<'_> {
     /// Whether a name is that of a band, with its unit or without.
     fn is_band(&self, column: usize) -> bool {
         let name = &self.names[column];
-        let (bare, named) = split_unit(name);
-        let known = frequency(bare).is_some() || is_numbered(bare) || is_address(bare);
-        !bare.is_empty()
-            && !is_beside(bare)
-            && (known || named.is_some() || Role::of(name) == Some(Role::Value))
+        let bare = split_unit(name).0;
+        let value = !bare.is_empty() && !is_beside(bare) && Role::of(name) == Some(Role::Value);
+        value || is_band_name(name)
     }
 
     fn band(&self, column: usize, declared: bool, warnings: &mut Vec<String>) -> Check<Band> {
@@ -442,10 +446,16 @@ impl Header<'_> {
         Ok(Band { column, freq_hz, label, unit, spread: None })
     }
 
+    /// A column by its name; a nested field also by its full one (`gps.lat` for `lat`).
+    fn find(&self, name: &str) -> Option<usize> {
+        let known = |wanted: &str| self.names.iter().position(|known| known == wanted);
+        let last = || name.rsplit_once('.').filter(|_| self.declared.lenient);
+        known(name).or_else(|| known(last()?.1))
+    }
+
     fn column(&self, name: &str) -> Check<usize> {
         let name = normal(name);
-        let found = self.names.iter().position(|known| *known == name);
-        found.ok_or_else(|| {
+        self.find(&name).ok_or_else(|| {
             self.lacks(&format!("--band-by names {}, which is not there", quoted(&name)))
         })
     }
@@ -457,7 +467,9 @@ impl Header<'_> {
         // G-NetTrack's `Level` is the RSRP, RSCP or RSSI of the network that it names beside it.
         let beside = |known: &str| self.names.iter().any(|name| name == known);
         let tracked = name == "level" && beside("networktech") && beside("cellid");
-        let known = defined.contains(&name) || tracked;
+        // The log of airodump-ng has the error of each position.
+        let captured = name == "power" && beside("bssid") && beside("latitude_error");
+        let known = defined.contains(&name) || tracked || captured;
         (known && self.declared.unit.is_none()).then_some(Unit::Dbm)
     }
 

@@ -19,6 +19,8 @@ pub(crate) struct Lines<'a> {
     reader: csv::Reader<&'a [u8]>,
     counter: LineCounter<'a>,
     decimal_comma: bool,
+    /// What its lines are called, where they are records of another format.
+    record: Option<&'static str>,
     /// How many fields every line must have; 0 = any number.
     pub columns: usize,
     /// Lines that cannot be read end the reading.
@@ -77,8 +79,9 @@ impl LineCounter<'_> {
 /// One record.
 pub(crate) struct Line {
     pub record: StringRecord,
-    /// Line of the file, from 1.
+    /// Line of the file, or record, from 1.
     pub number: u64,
+    what: &'static str,
     decimal_comma: bool,
 }
 
@@ -91,18 +94,29 @@ impl<'a> Lines<'a> {
             .unwrap_or_default();
         let count = |mark: u8| header.iter().filter(|b| **b == mark).count();
         let separator = [b';', b'\t'].into_iter().find(|&mark| count(mark) > count(b','));
-        let reader = ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .trim(Trim::All)
-            .comment(Some(b'#'))
-            .delimiter(separator.unwrap_or(b','))
-            .from_reader(bytes);
+        let mut builder = ReaderBuilder::new();
+        builder.comment(Some(b'#')).delimiter(separator.unwrap_or(b','));
+        Ok(Self::new(builder, bytes, separator.is_some(), None))
+    }
+
+    /// The records of another format, which are a table with commas and numbers with points.
+    pub fn of_records(bytes: &'a [u8], what: &'static str) -> Self {
+        Self::new(ReaderBuilder::new(), bytes, false, Some(what))
+    }
+
+    fn new(
+        mut builder: ReaderBuilder,
+        bytes: &'a [u8],
+        decimal_comma: bool,
+        record: Option<&'static str>,
+    ) -> Self {
+        let builder = builder.has_headers(false).flexible(true).trim(Trim::All);
         let counter = LineCounter { bytes, at: 0, number: 1 };
-        Ok(Self {
-            reader,
+        Self {
+            reader: builder.from_reader(bytes),
             counter,
-            decimal_comma: separator.is_some(),
+            decimal_comma,
+            record,
             columns: 0,
             strict: true,
             filter: None,
@@ -113,7 +127,12 @@ impl<'a> Lines<'a> {
             latin: 0,
             bad: 0,
             problems: Vec::new(),
-        })
+        }
+    }
+
+    /// Whether these are the records of another format.
+    pub fn are_records(&self) -> bool {
+        self.record.is_some()
     }
 
     /// The next line that is wanted. Lines that cannot be read are passed over, unless all must be
@@ -125,7 +144,10 @@ impl<'a> Lines<'a> {
                 let line = self.counter.line(error.position());
                 Problem::new(format!("line {line}: {error}"))
             })?;
-            let number = self.counter.line(bytes.position());
+            let number = match self.record {
+                Some(_) => self.read as u64 + 1,
+                None => self.counter.line(bytes.position()),
+            };
             if !more {
                 return Ok(None);
             }
@@ -166,7 +188,8 @@ impl<'a> Lines<'a> {
             {
                 self.seen.insert(value.to_string());
             }
-            return Ok(Some(Line { record, number, decimal_comma: self.decimal_comma }));
+            let what = self.record.unwrap_or("line");
+            return Ok(Some(Line { record, number, what, decimal_comma: self.decimal_comma }));
         }
     }
 
@@ -220,7 +243,12 @@ impl Line {
 
     pub fn wrong(&self, column: usize, what: &str) -> Problem {
         let field = quoted(self.record.get(column).unwrap_or_default());
-        Problem::new(format!("line {}, column {}: {field}, {what}", self.number, column + 1))
+        Problem::new(format!("{}, column {}: {field}, {what}", self.place(), column + 1))
+    }
+
+    /// Where it stands in the file, as `line 3`.
+    pub fn place(&self) -> String {
+        format!("{} {}", self.what, self.number)
     }
 
     /// A finite number; NaN where the field is empty or says that it is missing.

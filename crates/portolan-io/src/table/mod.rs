@@ -15,11 +15,13 @@ use portolan::{BandLabels, Cell, Crs, Devices, Grid, RadioMap, Readings, Scale, 
 
 use crate::error::{Check, Problem, quoted, shown};
 use crate::options::{ReadOptions, Silence, Unit};
+use crate::records::kinds::{Reader, kind};
+use crate::records::{Input, Records};
 use crate::survey::{MOST_ENTRIES, gather};
 use columns::{Declared, Position, TableLayout, TableShape, layout};
 pub use filter::RowFilter;
 use lines::{Line, Lines};
-pub(crate) use names::is_position;
+pub(crate) use names::{is_band_name, is_position, role_of};
 use positions::{Positions, Settled};
 
 /// How the files of the app WiGLE begin, which Kismet writes too. Their levels are in dBm.
@@ -29,12 +31,19 @@ const WIGLE: &[u8] = b"WigleWifi";
 /// is none.
 pub fn first_lines(path: &std::path::Path, count: usize) -> crate::Result<Vec<Vec<String>>> {
     let mut source = crate::source::Source::open(path)?;
-    let csv = source.format(path, None).is_ok_and(|format| format == crate::Format::Csv);
-    if !csv {
-        return Ok(Vec::new());
-    }
     let in_file = |problem: Problem| problem.in_file(path);
-    let mut lines = Lines::open(source.bytes()).map_err(in_file)?;
+    let options = ReadOptions::default();
+    let reader = source.format(path, None).ok().and_then(kind).map(|kind| &kind.reader);
+    let made;
+    let mut lines = match reader {
+        Some(Reader::Table) => Lines::open(source.bytes()).map_err(in_file)?,
+        Some(Reader::Records(read)) => {
+            let input = &mut Input { source: &mut source, path, options: &options };
+            made = read(input).and_then(|mut records| records.table()).map_err(in_file)?;
+            Lines::of_records(&made, "record")
+        }
+        _ => return Ok(Vec::new()),
+    };
     let mut found = Vec::new();
     while found.len() < count {
         let Some(line) = lines.next().map_err(in_file)? else { break };
@@ -75,21 +84,53 @@ pub(crate) struct Entries {
 }
 
 impl Table {
+    /// Reads a table in text.
     pub fn read(
         bytes: &[u8],
         options: &ReadOptions,
-        (as_map, lenient): (bool, bool),
+        as_map: bool,
         warnings: &mut Vec<String>,
     ) -> Check<Self> {
-        if options.var.is_some() {
-            return Err(Problem::new("a table has no variables: leave out --var"));
-        }
         let decoded = decoded(bytes);
         let bytes = decoded.as_deref().unwrap_or(bytes);
         let mut lines = Lines::open(bytes)?;
         let wigle = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).starts_with(WIGLE);
         if wigle {
             lines.next()?;
+        }
+        Self::of_lines(lines, options, (as_map, wigle), warnings)
+    }
+
+    /// Reads the records of another format.
+    pub fn of_records(
+        records: &mut Records,
+        options: &ReadOptions,
+        as_map: bool,
+        warnings: &mut Vec<String>,
+    ) -> Check<Self> {
+        let table = records.table()?;
+        warnings.append(&mut records.notes);
+        let crs = match (records.crs, options.crs) {
+            (Some(own), Some(asked)) if own != asked => {
+                return Err(Problem::new(format!(
+                    "its places are in {own} by its own word, not in {asked}: leave out --crs"
+                )));
+            }
+            (own, asked) => own.or(asked),
+        };
+        let options = &ReadOptions { crs, ..options.clone() };
+        let lines = Lines::of_records(&table, records.what);
+        Self::of_lines(lines, options, (as_map, false), warnings)
+    }
+
+    fn of_lines(
+        mut lines: Lines<'_>,
+        options: &ReadOptions,
+        (as_map, wigle): (bool, bool),
+        warnings: &mut Vec<String>,
+    ) -> Check<Self> {
+        if options.var.is_some() {
+            return Err(Problem::new("a table has no variables: leave out --var"));
         }
         let header = lines.next()?.ok_or_else(|| Problem::new("line 1: expected a header"))?;
         let unit = match (wigle, options.unit) {
@@ -105,7 +146,7 @@ impl Table {
             names: survey.columns.as_ref(),
             band_by: survey.band_by.as_ref(),
             freq_unit_hz: survey.freq_unit_hz,
-            lenient,
+            lenient: lines.are_records(),
         };
         let layout = layout(&header.fields(), declared, warnings)?;
         if !layout.unused.is_empty() && !wigle {

@@ -123,11 +123,14 @@ impl Role {
                 "sourcemac",
                 "source_mac",
                 "transmac",
+                "gwaddr",
                 "gateway",
                 "gateway_id",
                 "gateway_eui",
                 "gtw_id",
                 "hotspot",
+                "hotspot_name",
+                "hotspot_id",
             ],
         ),
         (Role::Network, &["ssid", "essid", "network"]),
@@ -194,6 +197,11 @@ pub(super) fn cell_columns(names: &[String], column: usize) -> Vec<usize> {
     CELL_KEYS.iter().filter_map(first).collect()
 }
 
+/// Whether a name is that of a gateway of LoRaWAN.
+pub(super) fn is_gateway(name: &str) -> bool {
+    ["gwaddr", "gateway", "gtw_", "hotspot"].iter().any(|start| name.starts_with(start))
+}
+
 /// Whether a name is that of something beside power: quality, or how the receiver moved.
 pub(super) fn is_beside(bare: &str) -> bool {
     [
@@ -202,6 +210,19 @@ pub(super) fn is_beside(bare: &str) -> bool {
         "noise",
     ]
     .contains(&bare)
+}
+
+/// What a column of that name is for.
+pub(crate) fn role_of(name: &str) -> Option<Role> {
+    Role::of(&normal(name))
+}
+
+/// Whether a name is that of a band by its frequency, number or address, or says a unit.
+pub(crate) fn is_band_name(name: &str) -> bool {
+    let name = normal(name);
+    let (bare, unit) = split_unit(&name);
+    let known = frequency(bare).is_some() || is_numbered(bare) || is_address(bare);
+    !bare.is_empty() && !is_beside(bare) && (known || unit.is_some())
 }
 
 /// Whether a name is that of a position.

@@ -301,9 +301,9 @@ fn whole(line: &Line, column: usize) -> Check<usize> {
 }
 
 fn off_grid(line: &Line, place: &str, (rows, cols): (usize, usize)) -> Problem {
-    let number = line.number;
+    let at = line.place();
     Problem::new(format!(
-        "line {number}: {place} is off the {rows} x {cols} grid: give a larger grid or remove the \
+        "{at}: {place} is off the {rows} x {cols} grid: give a larger grid or remove the \
          line"
     ))
 }

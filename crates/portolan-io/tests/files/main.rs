@@ -2,6 +2,7 @@
 //! would take longer than running them.
 
 mod doubts;
+mod formats;
 mod logs;
 mod measured;
 mod models;

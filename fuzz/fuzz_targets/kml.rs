@@ -1,0 +1,4 @@
+//! KML and the XML of Kismet.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| portolan_fuzz::maps_and_readings("a.kml", bytes));

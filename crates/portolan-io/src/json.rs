@@ -7,6 +7,8 @@ use portolan::{BandLabels, EmitterFinding, Grid, Model, Region, Site};
 use serde_json::{Map, Value, json};
 
 use crate::summary::{FileKind, FileSummary};
+use crate::table::ColumnSummary;
+use crate::table::doubts::Doubt;
 
 /// A method of the register with its options.
 pub fn method_json(method: &Entry) -> Value {
@@ -162,6 +164,10 @@ pub fn summary_json(summary: &FileSummary) -> Value {
         .iter()
         .map(|array| json!({ "name": array.name, "shape": array.shape, "type": array.element }))
         .collect();
+    let column = |c: &ColumnSummary| json!({ "name": c.name, "role": c.role, "values": c.values });
+    let columns: Vec<Value> = summary.columns.iter().map(column).collect();
+    let doubt = |d: &Doubt| json!({ "kind": d.kind.name(), "count": d.count, "option": d.option, "text": d.text });
+    let doubts: Vec<Value> = summary.doubts.iter().map(doubt).collect();
     let quantiser = summary
         .quantiser
         .as_ref()
@@ -197,5 +203,8 @@ pub fn summary_json(summary: &FileSummary) -> Value {
         "emitters": summary.emitters,
         "has_spread": summary.has_spread,
         "arrays": arrays,
+        "columns": columns,
+        "doubts": doubts,
+        "warnings": summary.warnings,
     })
 }

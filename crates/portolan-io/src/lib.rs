@@ -86,5 +86,6 @@ pub use plan::{PlanOptions, parse_walls, read_walls};
 pub use stored_map::{MapFile, Strips};
 pub use summary::{ArraySummary, FileKind, FileSummary, QuantiserSummary, inspect};
 pub use survey::{Clock, MomentFormat};
-pub use table::{RowFilter, first_lines};
+pub use table::doubts::{Doubt, DoubtKind};
+pub use table::{ColumnSummary, RowFilter, first_lines};
 pub use transmitters::{parse_transmitters, read_transmitters};

@@ -35,6 +35,11 @@ impl Unit {
         Self::NAMED.iter().find(|(known, _)| *known == name).map(|(_, unit)| *unit)
     }
 
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMED.iter().find(|(_, unit)| *unit == self).map_or("", |(name, _)| name)
+    }
+
     /// Whether values are logarithms.
     pub fn is_decibels(self) -> bool {
         matches!(self, Unit::Dbm | Unit::Db)

@@ -11,7 +11,12 @@ use crate::npz::Npz;
 use crate::options::{Content, ReadOptions, Unit};
 use crate::source::Source;
 use crate::store::Entry;
+use crate::table::doubts::Doubt;
+use crate::table::{ColumnSummary, columns_of, with_lines};
 use crate::{large_map, map_arrays, model_file, readings_arrays};
+
+/// Columns that are shown in text.
+const MOST_COLUMNS: usize = 24;
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +96,10 @@ pub struct FileSummary {
     pub has_spread: bool,
     /// The arrays of the file; none for a table or a trace.
     pub arrays: Vec<ArraySummary>,
+    /// The columns of a table of readings, and what they are read as.
+    pub columns: Vec<ColumnSummary>,
+    /// What makes a map of it meaningless.
+    pub doubts: Vec<Doubt>,
     pub warnings: Vec<String>,
 }
 
@@ -141,7 +150,12 @@ pub fn inspect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<FileSumm
             Content::Readings(readings) => summary.describe_readings(readings),
             Content::Model(model) => summary.describe_model(model),
         }
+        summary.doubts = loaded.warnings.iter().filter_map(|w| Doubt::of_warning(w)).collect();
         summary.warnings = loaded.warnings;
+        if summary.kind == FileKind::Readings {
+            let columns = with_lines(path, options, |lines| columns_of(lines, options));
+            summary.columns = columns.ok().flatten().unwrap_or_default();
+        }
     }
     Ok(summary)
 }
@@ -174,6 +188,8 @@ impl FileSummary {
             emitters: 0,
             has_spread: false,
             arrays,
+            columns: Vec::new(),
+            doubts: Vec::new(),
             warnings: Vec::new(),
         }
     }
@@ -287,6 +303,13 @@ impl fmt::Display for FileSummary {
         writeln!(f, "format     {}", self.format)?;
         if self.kind != FileKind::Arrays {
             self.fmt_content(f)?;
+        }
+        for ColumnSummary { name, role, values } in self.columns.iter().take(MOST_COLUMNS) {
+            let (name, values) = (name.escape_debug(), values.join(", "));
+            writeln!(f, "column     {name}: {role} ({})", values.escape_debug())?;
+        }
+        if self.columns.len() > MOST_COLUMNS {
+            writeln!(f, "column     and {} more", self.columns.len() - MOST_COLUMNS)?;
         }
         for array in &self.arrays {
             let sides: Vec<String> = array.shape.iter().map(usize::to_string).collect();

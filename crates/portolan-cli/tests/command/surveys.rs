@@ -155,3 +155,35 @@ fn inspect_shows_what_other_commands_refuse() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(desk.ok("fit log.csv -o a.npz --method nearest --accept").stderr.contains("doubt: "));
 }
+
+#[test]
+fn inspect_tells_columns_doubts_and_the_command() {
+    let desk = Desk::new();
+    let mut log = String::from("lat,lon,cell,rsrp,quality\n");
+    for i in 0..60 {
+        let code = if i % 15 == 3 { -340.0 } else { -70.0 - f64::from(i % 23) };
+        let (lat, lon) = (52.5 + f64::from(i % 9) * 1e-4, 13.4 + f64::from(i % 7) * 1e-4);
+        log += &format!("{lat:.5},{lon:.5},c{},{code},{}\n", i % 2, i % 40);
+    }
+    desk.write("my log.csv", log);
+    let told = desk.json("inspect 'my log.csv' --json --unit dbm");
+    let role = |name: &str| {
+        let columns = told["columns"].as_array().unwrap();
+        let own = columns.iter().find(|column| column["name"] == name).unwrap();
+        (own["role"].as_str().unwrap().to_string(), own["values"].as_array().unwrap().len())
+    };
+    assert_eq!(role("lat"), ("latitude".into(), 3));
+    assert_eq!(role("cell"), ("band (name)".into(), 2));
+    assert_eq!(role("rsrp"), ("level in dbm".into(), 3));
+    assert_eq!(role("quality").0, "not used");
+    let doubt = &told["doubts"][0];
+    assert_eq!((&doubt["kind"], &doubt["count"]), (&"code".into(), &4.into()), "{told}");
+    assert_eq!(doubt["option"], "--missing");
+    let command = told["command"].as_str().unwrap();
+    assert_eq!(command, "portolan estimate 'my log.csv' --unit dbm -o map.npz");
+    // The command stops with the doubt's one line; the option in it settles it.
+    desk.refused("estimate 'my log.csv' --unit dbm -o map.npz", &["codes", "--missing -340"]);
+    desk.ok("estimate 'my log.csv' --unit dbm --missing -340 -o map.npz --method kriging");
+    let said = desk.ok("inspect 'my log.csv' --unit dbm").stdout;
+    assert!(said.contains("column     rsrp: level in dbm (-7"), "{said}");
+}

@@ -29,11 +29,72 @@ const PLACES: usize = 10;
 /// Floors that are listed.
 const LISTED: usize = 6;
 
+/// What makes an answer meaningless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DoubtKind {
+    /// Codes for "no value" among the levels.
+    Code,
+    /// Numbers that are no levels.
+    Level,
+    /// Several floors in one table.
+    Floor,
+    /// Places far from all others.
+    Place,
+    /// Frequencies in an unknown unit.
+    Frequency,
+}
+
+impl DoubtKind {
+    const ALL: [(&'static str, Self); 5] = [
+        ("code", Self::Code),
+        ("level", Self::Level),
+        ("floor", Self::Floor),
+        ("place", Self::Place),
+        ("frequency", Self::Frequency),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// A doubt that was accepted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Doubt {
+    /// What is doubted.
+    pub kind: DoubtKind,
+    /// How many readings, places or floors it is about; 1 where that is not counted.
+    pub count: usize,
+    /// The option that settles it.
+    pub option: String,
+    /// All of it in words.
+    pub text: String,
+}
+
+impl Doubt {
+    /// The doubt that a warning speaks of: `doubt (KIND, COUNT): TEXT`.
+    pub fn of_warning(warning: &str) -> Option<Self> {
+        let (about, text) = warning.strip_prefix("doubt (")?.split_once("): ")?;
+        let (kind, count) = about.split_once(", ")?;
+        let kind = DoubtKind::ALL.iter().find(|(name, _)| *name == kind)?.1;
+        let word = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
+        let option = text.find("--").map_or("", |at| text[at..].split(word).next().unwrap_or(""));
+        let (option, text) = (option.to_string(), text.to_string());
+        Some(Self { kind, count: count.parse().ok()?, option, text })
+    }
+}
+
 /// Stops with a doubt, or notes it where the caller accepts it.
-pub(crate) fn raise(text: String, options: &ReadOptions, warnings: &mut Vec<String>) -> Check<()> {
+pub(crate) fn raise(
+    (kind, count): (DoubtKind, usize),
+    text: String,
+    options: &ReadOptions,
+    warnings: &mut Vec<String>,
+) -> Check<()> {
     match options.accept {
         true => {
-            warnings.push(format!("doubt: {text}"));
+            warnings.push(format!("doubt ({}, {count}): {text}", kind.name()));
             Ok(())
         }
         false => Err(Problem::new(format!("{text}; --accept takes them as they are"))),
@@ -106,6 +167,7 @@ impl Levels {
             let (low, high) = (low.map_or(0.0, |v| *v as f64), high.map_or(0.0, |v| *v as f64));
             let (low, high) = (shown(low / 100.0), shown(high / 100.0));
             return raise(
+                (DoubtKind::Level, self.counts.values().sum()),
                 format!(
                     "all levels lie from {low} to {high}: a quality or a number of bars is no power \
                      in dBm; choose a column by --columns value=NAME, or say --unit db"
@@ -127,6 +189,7 @@ impl Levels {
             false => String::new(),
         };
         raise(
+            (DoubtKind::Code, count),
             format!(
                 "{count} of {total} levels are {named}{more}, which look like codes and not like \
                  power: say what they mean by --missing {named} (no reading) or --not-heard {named} \
@@ -154,6 +217,7 @@ pub(crate) fn check_floors(
         if column.contains(' ') { format!("\\\"{column}\\\"") } else { column.to_string() };
     let value = if first.parse::<f64>().is_ok() { first.clone() } else { format!("'{first}'") };
     raise(
+        (DoubtKind::Floor, floors.len()),
         format!(
             "the lines are of {} floors ({}), which one map cannot hold: choose one by --where \
              \"{column} = {value}\", or give their heights in a column z_m",
@@ -195,6 +259,7 @@ pub(crate) fn check_places(
     };
     let span = rest.width_m().hypot(rest.height_m());
     raise(
+        (DoubtKind::Place, count),
         format!(
             "{count} of {} places lie up to {:.0} km from the others, which lie within {:.1} km: \
              leave them out by --where, on the columns that say where",

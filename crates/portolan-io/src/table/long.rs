@@ -99,6 +99,7 @@ impl Long<'_> {
                 warnings.push("frequencies without a unit are taken as MHz".into());
             } else if let Some(hz) = sightings.frequencies_in_khz(MOST_KHZ) {
                 doubts::raise(
+                    (doubts::DoubtKind::Frequency, 1),
                     format!(
                         "a frequency of {} has no unit: {} MHz if it is in kHz, {} MHz if in Hz; say it \
                          by --freq-unit kHz or --freq-unit Hz",

@@ -1,7 +1,7 @@
 //! Tables in text: readings (or a map, cell by cell) in wide or long form.
 
 pub(crate) mod columns;
-mod doubts;
+pub(crate) mod doubts;
 mod filter;
 pub(crate) mod lines;
 mod long;
@@ -18,7 +18,7 @@ use crate::options::{ReadOptions, Silence, Unit};
 use crate::records::kinds::{Reader, kind};
 use crate::records::{Input, Records};
 use crate::survey::{MOST_ENTRIES, gather};
-use columns::{Declared, Position, TableLayout, TableShape, layout};
+use columns::{BandColumn, Declared, Position, TableLayout, TableShape, layout};
 pub use filter::RowFilter;
 use lines::{Line, Lines};
 pub(crate) use names::{is_band_name, is_position, role_of};
@@ -30,26 +30,93 @@ const WIGLE: &[u8] = b"WigleWifi";
 /// The first lines of a table in text, the header among them, field by field; empty where the file
 /// is none.
 pub fn first_lines(path: &std::path::Path, count: usize) -> crate::Result<Vec<Vec<String>>> {
-    let mut source = crate::source::Source::open(path)?;
-    let in_file = |problem: Problem| problem.in_file(path);
-    let options = ReadOptions::default();
-    let reader = source.format(path, None).ok().and_then(kind).map(|kind| &kind.reader);
-    let made;
-    let mut lines = match reader {
-        Some(Reader::Table) => Lines::open(source.bytes()).map_err(in_file)?,
-        Some(Reader::Records(read)) => {
-            let input = &mut Input { source: &mut source, path, options: &options };
-            made = read(input).and_then(|mut records| records.table()).map_err(in_file)?;
-            Lines::of_records(&made, "record")
+    let some = |mut lines: Lines<'_>| {
+        let mut found = Vec::new();
+        while found.len() < count {
+            let Some(line) = lines.next()? else { break };
+            found.push(line.fields().iter().map(|field| field.to_string()).collect());
         }
-        _ => return Ok(Vec::new()),
+        Ok(found)
     };
-    let mut found = Vec::new();
-    while found.len() < count {
-        let Some(line) = lines.next().map_err(in_file)? else { break };
-        found.push(line.fields().iter().map(|field| field.to_string()).collect());
+    let found = with_lines(path, &ReadOptions::default(), some);
+    Ok(found.map_err(|problem| problem.in_file(path))?.unwrap_or_default())
+}
+
+/// Looks at the lines of a table or of records, the header first; None where a file has none.
+pub(crate) fn with_lines<T>(
+    path: &std::path::Path,
+    options: &ReadOptions,
+    look: impl FnOnce(Lines<'_>) -> Check<T>,
+) -> Check<Option<T>> {
+    let opened = crate::source::Source::open(path);
+    let mut source = opened.map_err(|error| Problem::new(error.to_string()))?;
+    let format = source.format(path, options.format).ok();
+    match format.and_then(kind).map(|kind| &kind.reader) {
+        Some(Reader::Table) => {
+            let decoded = decoded(source.bytes());
+            let bytes = decoded.as_deref().unwrap_or(source.bytes());
+            let mut lines = Lines::open(bytes)?;
+            if bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).starts_with(WIGLE) {
+                lines.next()?;
+            }
+            look(lines).map(Some)
+        }
+        Some(Reader::Records(read)) => {
+            let input = &mut Input { source: &mut source, path, options };
+            let made = read(input)?.table()?;
+            look(Lines::of_records(&made, "record")).map(Some)
+        }
+        _ => Ok(None),
     }
-    Ok(found)
+}
+
+/// A column of a table: what it is read as, and some of its values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnSummary {
+    /// Its name in the header.
+    pub name: String,
+    /// What it is read as; `not used` where it is nothing.
+    pub role: String,
+    /// The first values that are there.
+    pub values: Vec<String>,
+}
+
+/// Lines that are looked into for values of columns.
+const LOOKED: usize = 200;
+/// Values that are shown of a column.
+const SHOWN: usize = 3;
+
+/// What the columns of a table are read as.
+pub(crate) fn columns_of(lines: Lines<'_>, options: &ReadOptions) -> Check<Vec<ColumnSummary>> {
+    let mut lines = lines;
+    let Some(header) = lines.next()? else { return Ok(Vec::new()) };
+    let names: Vec<String> = header.fields().iter().map(|name| name.trim().to_string()).collect();
+    let declared = Declared { unit: options.unit.or(Some(Unit::Dbm)), ..declared(options, &lines) };
+    let roles = layout(&header.fields(), declared, &mut Vec::new())?.roles(names.len());
+    let mut values: Vec<Vec<String>> = vec![Vec::new(); names.len()];
+    for _ in 0..LOOKED {
+        let Ok(Some(line)) = lines.next() else { break };
+        for (own, field) in values.iter_mut().zip(line.fields()) {
+            let field = field.trim();
+            if !field.is_empty() && own.len() < SHOWN && !own.iter().any(|known| known == field) {
+                own.push(field.chars().take(24).collect());
+            }
+        }
+    }
+    let all = names.into_iter().zip(roles).zip(values);
+    Ok(all.map(|((name, role), values)| ColumnSummary { name, role, values }).collect())
+}
+
+/// What the options say about the columns.
+fn declared<'a>(options: &'a ReadOptions, lines: &Lines<'_>) -> Declared<'a> {
+    let survey = &options.survey;
+    Declared {
+        unit: options.unit,
+        names: survey.columns.as_ref(),
+        band_by: survey.band_by.as_ref(),
+        freq_unit_hz: survey.freq_unit_hz,
+        lenient: lines.are_records(),
+    }
 }
 
 /// A table with its places in metres and its values in linear power.
@@ -141,13 +208,7 @@ impl Table {
             (false, unit) => unit,
         };
         let survey = &options.survey;
-        let declared = Declared {
-            unit,
-            names: survey.columns.as_ref(),
-            band_by: survey.band_by.as_ref(),
-            freq_unit_hz: survey.freq_unit_hz,
-            lenient: lines.are_records(),
-        };
+        let declared = Declared { unit, ..declared(options, &lines) };
         let layout = layout(&header.fields(), declared, warnings)?;
         if !layout.unused.is_empty() && !wigle {
             let names: Vec<String> =
@@ -311,6 +372,49 @@ fn average(values: &[f64], linear: bool) -> f64 {
 }
 
 impl TableLayout {
+    /// What each of so many columns is read as.
+    fn roles(&self, columns: usize) -> Vec<String> {
+        let mut roles = vec![String::from("not used"); columns];
+        let mut name = |column: usize, role: &str| {
+            if let Some(own) = roles.get_mut(column) {
+                *own = role.to_string();
+            }
+        };
+        match self.position {
+            Position::Cell(row, col) => [(row, "row"), (col, "column")].map(|(c, r)| name(c, r)),
+            Position::Metres(x, y, _) | Position::Both([_, _, x, y], _) => {
+                [(x, "x in metres"), (y, "y in metres")].map(|(c, r)| name(c, r))
+            }
+            Position::Degrees(lat, lon) => {
+                [(lat, "latitude"), (lon, "longitude")].map(|(c, r)| name(c, r))
+            }
+        };
+        self.height.into_iter().for_each(|column| name(column, "height in metres"));
+        self.time.into_iter().for_each(|column| name(column, "time"));
+        self.device.into_iter().for_each(|column| name(column, "device"));
+        self.floor.into_iter().for_each(|column| name(column, "floor"));
+        match &self.shape {
+            TableShape::Wide(bands) => bands.iter().for_each(|band| {
+                name(band.column, &format!("levels of a band in {}", band.unit.name()));
+                band.spread.into_iter().for_each(|column| name(column, "standard deviation"));
+            }),
+            TableShape::Long(columns) => {
+                columns.freq.into_iter().for_each(|freq| name(freq.column, "frequency"));
+                columns.channel.into_iter().for_each(|column| name(column, "channel"));
+                columns.member.into_iter().for_each(|column| name(column, "transmitter"));
+                match &columns.band {
+                    BandColumn::Frequency(freq) => name(freq.column, "band (frequency)"),
+                    BandColumn::Channel(column) => name(*column, "band (channel)"),
+                    BandColumn::Name(columns) => {
+                        columns.iter().for_each(|column| name(*column, "band (name)"));
+                    }
+                }
+                name(columns.value, &format!("level in {}", columns.unit.name()));
+            }
+        }
+        roles
+    }
+
     /// The scale of all columns, which must be of one kind.
     fn scale(&self) -> Check<Scale> {
         let units: Vec<Unit> = match &self.shape {

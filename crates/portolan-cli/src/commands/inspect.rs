@@ -55,3 +55,15 @@ fn quoted(word: &str) -> String {
         false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(quoted("survey.csv"), "survey.csv");
+        assert_eq!(quoted("my log.csv"), "'my log.csv'");
+        assert_eq!(quoted("a'b"), "'a'\\''b'");
+    }
+}

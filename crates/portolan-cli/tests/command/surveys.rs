@@ -147,13 +147,13 @@ fn inspect_shows_what_other_commands_refuse() {
     desk.write("log.csv", log);
     let said = desk.ok("inspect log.csv");
     let said = said.stdout + &said.stderr;
-    assert!(said.contains("doubt: ") && said.contains("--missing 100"), "{said}");
+    assert!(said.contains("doubt (code") && said.contains("--missing 100"), "{said}");
     assert!(said.contains("--where \"floor = 1\""), "{said}");
     desk.refused("fit log.csv -o m.npz --method nearest", &["log.csv", "floor = 1", "--accept"]);
     let mut second = desk.command("fit log.csv -o m.npz --method nearest --not-heard 100 --where");
     let output = second.arg("floor = 2").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(desk.ok("fit log.csv -o a.npz --method nearest --accept").stderr.contains("doubt: "));
+    assert!(desk.ok("fit log.csv -o a.npz --method nearest --accept").stderr.contains("doubt ("));
 }
 
 #[test]
@@ -165,8 +165,8 @@ fn inspect_tells_columns_doubts_and_the_command() {
         let (lat, lon) = (52.5 + f64::from(i % 9) * 1e-4, 13.4 + f64::from(i % 7) * 1e-4);
         log += &format!("{lat:.5},{lon:.5},c{},{code},{}\n", i % 2, i % 40);
     }
-    desk.write("my log.csv", log);
-    let told = desk.json("inspect 'my log.csv' --json --unit dbm");
+    desk.write("log.csv", log);
+    let told = desk.json("inspect log.csv --json --unit dbm");
     let role = |name: &str| {
         let columns = told["columns"].as_array().unwrap();
         let own = columns.iter().find(|column| column["name"] == name).unwrap();
@@ -180,10 +180,10 @@ fn inspect_tells_columns_doubts_and_the_command() {
     assert_eq!((&doubt["kind"], &doubt["count"]), (&"code".into(), &4.into()), "{told}");
     assert_eq!(doubt["option"], "--missing");
     let command = told["command"].as_str().unwrap();
-    assert_eq!(command, "portolan estimate 'my log.csv' --unit dbm -o map.npz");
+    assert_eq!(command, "portolan estimate log.csv --unit dbm -o map.npz");
     // The command stops with the doubt's one line; the option in it settles it.
-    desk.refused("estimate 'my log.csv' --unit dbm -o map.npz", &["codes", "--missing -340"]);
-    desk.ok("estimate 'my log.csv' --unit dbm --missing -340 -o map.npz --method kriging");
-    let said = desk.ok("inspect 'my log.csv' --unit dbm").stdout;
+    desk.refused("estimate log.csv --unit dbm -o map.npz", &["codes", "--missing -340"]);
+    desk.ok("estimate log.csv --unit dbm --missing -340 -o map.npz --method kriging");
+    let said = desk.ok("inspect log.csv --unit dbm").stdout;
     assert!(said.contains("column     rsrp: level in dbm (-7"), "{said}");
 }

@@ -59,7 +59,7 @@ fn codes_are_no_power_until_somebody_says_what_they_are() {
     assert_eq!(silent.not_heard().unwrap().entries.iter().filter(|e| **e).count(), 20);
     // Who accepts them gets them, and is told.
     let all = read(drive(), &[("accept", "")]);
-    assert!(all.warnings.iter().any(|w| w.starts_with("doubt: ") && w.contains("codes")));
+    assert!(all.warnings.iter().any(|w| w.starts_with("doubt (code, ") && w.contains("codes")));
 }
 
 #[test]

@@ -159,7 +159,7 @@ fn inspect_shows_what_other_commands_refuse() {
 #[test]
 fn inspect_tells_columns_doubts_and_the_command() {
     let desk = Desk::new();
-    let mut log = String::from("lat,lon,cell,rsrp,quality\n");
+    let mut log = String::from("lat,lon,cellid,rsrp,quality\n");
     for i in 0..60 {
         let code = if i % 15 == 3 { -340.0 } else { -70.0 - f64::from(i % 23) };
         let (lat, lon) = (52.5 + f64::from(i % 9) * 1e-4, 13.4 + f64::from(i % 7) * 1e-4);
@@ -173,7 +173,7 @@ fn inspect_tells_columns_doubts_and_the_command() {
         (own["role"].as_str().unwrap().to_string(), own["values"].as_array().unwrap().len())
     };
     assert_eq!(role("lat"), ("latitude".into(), 3));
-    assert_eq!(role("cell"), ("band (name)".into(), 2));
+    assert_eq!(role("cellid"), ("band (name)".into(), 2));
     assert_eq!(role("rsrp"), ("level in dbm".into(), 3));
     assert_eq!(role("quality").0, "not used");
     let doubt = &told["doubts"][0];

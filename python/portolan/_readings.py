@@ -150,6 +150,7 @@ class Readings:
         combine: str | None = None,
         freq_unit: str | None = None,
         time_unit: str | None = None,
+        floor_height: float | None = None,
         min_places: int | None = None,
         gather_m: float | None = None,
         track: str | os.PathLike[str] | None = None,
@@ -169,7 +170,8 @@ class Readings:
         ``band_by`` what tells bands apart (bssid, ssid, freq, channel, or names of columns),
         ``combine`` how the transmitters of a network become one band (strongest, sum, mean),
         ``not_heard`` is a code, several, or "absent", ``missing`` codes of no reading; ``strict``
-        refuses a table with a line that cannot be read, ``accept`` accepts doubtful input,
+        refuses a table with a line that cannot be read, ``floor_height``, metres from floor to
+        floor, makes heights of a column of floors, ``accept`` accepts doubtful input,
         ``gather_m`` makes one place of readings close by, ``track`` and ``utc_offset`` tell where
         sweeps were made.
         """
@@ -188,6 +190,7 @@ class Readings:
             filter=where,
             freq_unit=freq_unit,
             time_unit=time_unit,
+            floor_height=floor_height,
             strict=strict,
             accept=accept,
             min_places=min_places,

@@ -108,7 +108,7 @@ pub fn readings(
     utc_offset = None, track_gap_s = None, band_width_hz = None, band_edges_hz = None,
     measured = None, further = false, missing = None, strict = false, accept = false, combine = None,
     filter = None, freq_unit = None,
-    time_unit = None))]
+    time_unit = None, floor_height = None))]
 #[expect(clippy::too_many_arguments, reason = "one for each thing that a file may not say")]
 pub fn read_readings(
     py: Python<'_>,
@@ -137,6 +137,7 @@ pub fn read_readings(
     filter: Option<&str>,
     freq_unit: Option<&str>,
     time_unit: Option<&str>,
+    floor_height: Option<f64>,
 ) -> PyResult<(NativeReadings, Vec<String>)> {
     let told = |what: &str, text: &str, known: &str| {
         PyValueError::new_err(format!("{what}={text:?}: expected {known}"))
@@ -149,9 +150,9 @@ pub fn read_readings(
     };
     let format = match format {
         None => None,
-        Some(name) => Some(Format::named(name).ok_or_else(|| {
-            told("format", name, &Format::names())
-        })?),
+        Some(name) => {
+            Some(Format::named(name).ok_or_else(|| told("format", name, &Format::names()))?)
+        }
     };
     let said =
         |what: &'static str| move |text: String| PyValueError::new_err(format!("{what}: {text}"));
@@ -161,6 +162,7 @@ pub fn read_readings(
         filter: filter.map(RowFilter::parse).transpose().map_err(said("where"))?,
         freq_unit_hz: freq_unit.map(parse::freq_unit).transpose().map_err(said("freq_unit"))?,
         time_unit_s: time_unit.map(parse::time_unit).transpose().map_err(said("time_unit"))?,
+        floor_height_m: floor_height,
         columns: columns.map(ColumnNames::parse).transpose().map_err(said("columns"))?,
         min_places,
         gather_m,

@@ -29,7 +29,7 @@ pub use models::{
 };
 pub use plot::{AxesName, ColoursName, LookArgs, PlotArgs};
 pub use scenes::{DemoArgs, Psd, SenseArgs, SimulateArgs};
-pub use shared::{DeviceName, FitChoice, MomentArgs, ObstacleArgs, RunArgs};
+pub use shared::{DeviceName, FitChoice, MomentArgs, ObstacleArgs, ReadArgs, RunArgs};
 
 /// Draws maps of radio power over space and frequency from readings of a few sensors.
 #[derive(Parser)]

@@ -10,14 +10,14 @@ export const FIELDS = {
   unit: "open-unit", "not-heard": "open-silence", gather: "open-gather", grid: "open-grid", crs: "open-crs", "utc-offset": "open-clock",
   "band-by": "open-band-by", "min-places": "open-min-places", "floor-db": "open-floor", "cell-m": "open-cell", origin: "open-origin",
   "band-width": "open-band-width", "band-edges": "open-band-edges", var: "open-var", format: "open-format",
-  where: "open-where", missing: "open-missing", combine: "open-combine", "freq-unit": "open-freq-unit", strict: "open-strict", accept: "open-accept",
+  where: "open-where", missing: "open-missing", combine: "open-combine", "freq-unit": "open-freq-unit", "floor-height": "open-floor-height", "time-unit": "open-time-unit", strict: "open-strict", accept: "open-accept",
 };
 const COLUMNS = ["open-x", "open-y", "open-value", "open-band", "open-time", "open-device"];
 /** How the fields under "More" are called on the page. */
 const MORE = {
   "--columns device=": "“Device”: ", "--band-by": "“A band is”", "--min-places N": "“Places of a band, at least”", "--min-places": "“Places of a band, at least”", "--floor-db": "“Heard above”", "--cell-m": "“Metres per cell”", "--origin": "“Centre of cell 0,0”",
   "--band-width": "“Width of a band”", "--band-edges": "“Edges of bands”", "--var": "“Array or variable”", "--format": "“The file is”",
-  "--where": "“Only lines where”", "--missing": "“No reading”", "--combine": "“Transmitters of a network”", "--freq-unit": "“Frequencies are in”", "--strict": "“A line that cannot be read”", "--accept": "“What is doubtful”",
+  "--where": "“Only lines where”", "--missing": "“No reading”", "--combine": "“Transmitters of a network”", "--freq-unit": "“Frequencies are in”", "--floor-height METRES": "“Metres from floor to floor”", "--floor-height": "“Metres from floor to floor”", "--time-unit": "“Times count”", "--strict": "“A line that cannot be read”", "--accept": "“What is doubtful”",
 };
 /** How the fields are called on the page. */
 const NAMES = {

@@ -140,7 +140,7 @@ impl Upload {
 
     /// Reads it as a table of places of a model.
     pub fn places(&self, model: &Model) -> Result<PlaceTable, Refusal> {
-        read_places(&self.path, model.crs(), model.height_m())
+        read_places(&self.path, model.crs(), model.height_m(), None)
             .map_err(|error| self.plain(error.into()))
     }
 

@@ -195,6 +195,8 @@ pub struct SurveyOptions {
     pub clock: Option<Clock>,
     /// Seconds that a number in the column of times counts, where it is not one since 1970.
     pub time_unit_s: Option<f64>,
+    /// Metres from floor to floor: a column of floors becomes heights.
+    pub floor_height_m: Option<f64>,
     /// Seconds between two fixes of a track beyond which the way between them is not known; by
     /// default 30.
     pub track_gap_s: Option<f64>,

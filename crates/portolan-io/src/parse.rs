@@ -113,6 +113,12 @@ pub fn time_unit(text: &str) -> Result<f64, String> {
     Ok(86_400.0 * days)
 }
 
+/// A positive number of metres.
+pub fn metres(text: &str) -> Result<f64, String> {
+    let found = text.trim().parse().ok().filter(|m: &f64| m.is_finite() && *m > 0.0);
+    found.ok_or_else(|| format!("'{text}': expected a positive number of metres"))
+}
+
 /// What tells bands apart.
 pub fn band_by(text: &str) -> Result<BandBy, String> {
     let known = [BandBy::Bssid, BandBy::Ssid, BandBy::Frequency, BandBy::Channel];
@@ -233,6 +239,7 @@ impl ReadOptions {
             "combine" => combine(value).map(|found| self.survey.combine = Some(found)),
             "where" => RowFilter::parse(value).map(|found| self.survey.filter = Some(found)),
             "time-unit" => time_unit(value).map(|found| self.survey.time_unit_s = Some(found)),
+            "floor-height" => metres(value).map(|found| self.survey.floor_height_m = Some(found)),
             "freq-unit" => freq_unit(value).map(|found| self.survey.freq_unit_hz = Some(found)),
             "strict" => flag(value).map(|found| self.strict = found),
             "accept" => flag(value).map(|found| self.accept = found),

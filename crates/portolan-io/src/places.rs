@@ -10,7 +10,7 @@ use crate::options::Unit;
 use crate::output::write_file;
 use crate::source::Source;
 use crate::survey::MomentFormat;
-use crate::table::columns::{Position, device, height, position, time};
+use crate::table::columns::{Position, device, floor, height, position, time};
 use crate::table::lines::Lines;
 use crate::table::positions::{place, project};
 
@@ -57,7 +57,8 @@ impl PlaceTable {
 
 /// Reads a table with the columns x_m and y_m, or lat and lon where the coordinate system of the
 /// model is known, and z_m where places have heights; the other columns are kept as they are. Places
-/// without a height take `height_m`, the usual one of the model's readings.
+/// without a height take `height_m`, the usual one of the model's readings. With `floor_height_m`, metres
+/// from floor to floor, a column of floors becomes heights.
 ///
 /// ```
 /// use portolan::Site;
@@ -65,23 +66,33 @@ impl PlaceTable {
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("places.csv");
 /// std::fs::write(&path, "name,x_m,y_m\ndoor,1.5,2\ndesk,4,0\n")?;
-/// let places = read_places(&path, None, 0.0)?;
+/// let places = read_places(&path, None, 0.0, None)?;
 /// assert_eq!(places.sites[1], Site::new(4.0, 0.0));
 /// assert_eq!(places.lines[0][0], "door");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn read_places(path: impl AsRef<Path>, crs: Option<Crs>, height_m: f64) -> Result<PlaceTable> {
+pub fn read_places(
+    path: impl AsRef<Path>,
+    crs: Option<Crs>,
+    height_m: f64,
+    floor_height_m: Option<f64>,
+) -> Result<PlaceTable> {
     let path = path.as_ref();
     let mut source = Source::open(path)?;
     source.format(path, None).map_err(|problem| problem.in_file(path))?;
-    parse(source.bytes(), crs, height_m).map_err(|problem| problem.in_file(path))
+    parse(source.bytes(), crs, (height_m, floor_height_m)).map_err(|problem| problem.in_file(path))
 }
 
-pub(crate) fn parse(bytes: &[u8], crs: Option<Crs>, height_m: f64) -> Check<PlaceTable> {
+pub(crate) fn parse(
+    bytes: &[u8],
+    crs: Option<Crs>,
+    (height_m, floor_height_m): (f64, Option<f64>),
+) -> Check<PlaceTable> {
     let mut lines = Lines::open(bytes)?;
     let header = lines.next()?.ok_or_else(|| Problem::new("line 1: expected a header"))?;
     let names: Vec<String> = header.fields().iter().map(|name| name.trim().to_string()).collect();
-    let height = height(&header.fields());
+    let of_floor = floor(&header.fields()).zip(floor_height_m);
+    let height = height(&header.fields()).map(|column| (column, 1.0)).or(of_floor);
     let (x, y, on_earth) = match position(&header.fields())? {
         Position::Metres(x, y, _) | Position::Both([_, _, x, y], _) => (x, y, false),
         Position::Degrees(lat, lon) => (lon, lat, true),
@@ -98,7 +109,8 @@ pub(crate) fn parse(bytes: &[u8], crs: Option<Crs>, height_m: f64) -> Check<Plac
     lines.columns = names.len();
     let mut places = PlaceTable { header: names, lines: Vec::new(), sites: Vec::new() };
     while let Some(line) = lines.next()? {
-        let own = height.map(|column| line.number(column)).transpose()?;
+        let own =
+            height.map(|(column, unit_m)| line.number(column).map(|n| unit_m * n)).transpose()?;
         let z_m = own.filter(|z| !z.is_nan()).unwrap_or(height_m);
         places.sites.push(Site::new(place(&line, x)?, place(&line, y)?).at_height(z_m));
         places.lines.push(line.fields().iter().map(|field| field.to_string()).collect());
@@ -170,17 +182,23 @@ mod tests {
 
     #[test]
     fn places_keep_their_other_columns() {
-        let found = parse(b"name,y_m,x_m\nhall,2.5,1\n\"a, b\",-3,4e3\n", None, 0.0).unwrap();
+        let found =
+            parse(b"name,y_m,x_m\nhall,2.5,1\n\"a, b\",-3,4e3\n", None, (0.0, None)).unwrap();
         assert_eq!(found.sites, [Site::new(1.0, 2.5), Site::new(4000.0, -3.0)]);
         assert_eq!(found.lines[1][0], "a, b");
-        let found = parse(b"x_m,y_m,z_m\n1,2,6.4\n3,4,\n", None, 3.2).unwrap();
+        let found = parse(b"x_m,y_m,z_m\n1,2,6.4\n3,4,\n", None, (3.2, None)).unwrap();
         assert_eq!(found.sites.iter().map(|s| s.z_m).collect::<Vec<_>>(), [6.4, 3.2]);
         for wrong in ["x_m,z\n1,2\n", "x_m,y_m\n", "x_m,y_m\n1,\n", "x_m,y_m\n1,inf\n", ""] {
-            assert!(parse(wrong.as_bytes(), None, 0.0).is_err(), "{wrong}");
+            assert!(parse(wrong.as_bytes(), None, (0.0, None)).is_err(), "{wrong}");
         }
         let on_earth = b"lat,lon\n49.5,8.5\n";
-        assert!(parse(on_earth, None, 0.0).unwrap_err().to_string().contains("coordinate system"));
-        let found = parse(on_earth, Some(Crs::Epsg(32632)), 0.0).unwrap();
+        assert!(
+            parse(on_earth, None, (0.0, None))
+                .unwrap_err()
+                .to_string()
+                .contains("coordinate system")
+        );
+        let found = parse(on_earth, Some(Crs::Epsg(32632)), (0.0, None)).unwrap();
         let back = Projection::of(Crs::Epsg(32632)).unwrap().inverse(found.sites[0]).unwrap();
         assert!((back.lat - 49.5).abs() < 1e-9 && (back.lon - 8.5).abs() < 1e-9);
     }

@@ -39,7 +39,7 @@ pub fn read_transmitters(
     readings: &Readings,
 ) -> Result<(Vec<Transmitter>, Vec<String>)> {
     let path = path.as_ref();
-    let table = read_places(path, readings.crs(), readings.height_m())?;
+    let table = read_places(path, readings.crs(), readings.height_m(), None)?;
     known(&table, readings).map_err(|problem| problem.in_file(path))
 }
 
@@ -59,7 +59,7 @@ pub fn parse_transmitters(
     text: &str,
     readings: &Readings,
 ) -> Result<(Vec<Transmitter>, Vec<String>)> {
-    let found = parse(text.as_bytes(), readings.crs(), readings.height_m());
+    let found = parse(text.as_bytes(), readings.crs(), (readings.height_m(), None));
     let found = found.and_then(|table| known(&table, readings));
     found.map_err(|problem| problem.in_file(Path::new("transmitters")))
 }

@@ -121,7 +121,7 @@ fn surveys(folder: &Path, path: &Path, check: impl Fn(Option<IoError>)) {
     let unit = Some(Unit::Dbm);
     let options = ReadOptions { survey, not_heard, unit, ..ReadOptions::default() };
     check(read_readings(path, &options).err());
-    check(read_places(path, Some(Crs::Epsg(32632)), 0.0).err());
+    check(read_places(path, Some(Crs::Epsg(32632)), 0.0, Some(3.0)).err());
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub const CALM: usize = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Ending {
     /// After all iterations, or earlier once the relative change of the loss was below the
-    /// tolerance [`CALM`] times in a row (the paper's text).
+    /// tolerance five times in a row (the paper's text).
     #[default]
     Either,
     /// After all iterations and once the loss changes by less than the tolerance (the paper's

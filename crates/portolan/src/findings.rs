@@ -18,7 +18,7 @@ pub struct Exponent {
     pub se: f64,
 }
 
-/// The bands that an emitter occupies: those within [`OCCUPIED_DB`] of its strongest.
+/// The bands that an emitter occupies: those within 20 dB of its strongest.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Occupancy {

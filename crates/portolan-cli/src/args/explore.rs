@@ -121,6 +121,12 @@ pub struct ReadWords {
     /// Offset of clocks without a time zone: +2, +02:00:13 or Europe/Berlin
     #[arg(long, value_name = "OFFSET|ZONE", allow_hyphen_values = true)]
     pub utc_offset: Option<String>,
+    /// What plain numbers of times count: second, minute, hour, day, week, month or year
+    #[arg(long, value_name = "UNIT")]
+    pub time_unit: Option<String>,
+    /// Metres from floor to floor: a column of floors becomes heights
+    #[arg(long, value_name = "METRES")]
+    pub floor_height: Option<String>,
     /// Gather the bins of a sweep into bands of this width, such as 200kHz
     #[arg(long, value_name = "HZ")]
     pub band_width: Option<String>,
@@ -147,6 +153,8 @@ impl ReadWords {
             ("min-places", &self.min_places),
             ("gather", &self.gather),
             ("utc-offset", &self.utc_offset),
+            ("time-unit", &self.time_unit),
+            ("floor-height", &self.floor_height),
             ("band-width", &self.band_width),
             ("band-edges", &self.band_edges),
             ("missing", &self.missing),

@@ -16,6 +16,10 @@ pub enum SplitName {
     Random,
     /// By boxes of the survey
     Blocks,
+    /// By floors of a building: each in turn is predicted from the others
+    Floors,
+    /// By altitudes of a flight, likewise
+    Altitudes,
 }
 
 #[derive(Args)]

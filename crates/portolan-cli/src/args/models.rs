@@ -26,6 +26,15 @@ pub struct EstimateArgs {
     /// The height of the map in metres, where readings have heights [default: that of most of them]
     #[arg(long, value_name = "METRES", allow_hyphen_values = true)]
     pub z: Option<f64>,
+    /// The floor of the map, by --floor-height
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        allow_hyphen_values = true,
+        requires = "floor_height",
+        conflicts_with = "z"
+    )]
+    pub floor: Option<f64>,
     #[command(flatten)]
     pub moment: MomentArgs,
     /// Write a map larger than memory in float64 instead of float32
@@ -105,6 +114,13 @@ pub struct PredictArgs {
     /// The height of the map in metres, where readings have heights [default: that of most of them]
     #[arg(long, value_name = "METRES", allow_hyphen_values = true, conflicts_with = "places")]
     pub z: Option<f64>,
+    /// The floor of the map, by --floor-height
+    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true, requires = "floor_height",
+        conflicts_with_all = ["z", "places"])]
+    pub floor: Option<f64>,
+    /// Metres from floor to floor: a column of floors beside the places becomes heights
+    #[arg(long, value_name = "METRES", value_parser = portolan_io::parse::metres)]
+    pub floor_height: Option<f64>,
     #[command(flatten)]
     pub moment: MomentArgs,
     /// What times without a zone show: +2, +02:00:13 or Europe/Berlin

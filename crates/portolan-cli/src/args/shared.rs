@@ -144,6 +144,10 @@ pub struct SurveyArgs {
     /// hour, day, week, month or year
     #[arg(long, value_name = "UNIT", value_parser = portolan_io::parse::time_unit)]
     pub time_unit: Option<f64>,
+    /// Metres from floor to floor: a column of floors becomes heights, and `field` and `auto` fit the
+    /// loss of the floors between a transmitter and a place
+    #[arg(long, value_name = "METRES", value_parser = portolan_io::parse::metres)]
+    pub floor_height: Option<f64>,
     /// Seconds between two fixes of a track beyond which a place is not known [default: 30]
     #[arg(long, value_name = "SECONDS", requires = "track")]
     pub track_gap: Option<f64>,
@@ -176,6 +180,7 @@ impl SurveyArgs {
             track: self.track.clone(),
             clock: self.utc_offset.clone(),
             time_unit_s: self.time_unit,
+            floor_height_m: self.floor_height,
             track_gap_s: self.track_gap,
             band_width_hz: self.band_width,
             band_edges_hz: self.band_edges.clone(),
@@ -284,16 +289,6 @@ pub struct ObstacleArgs {
     /// polygons with a material (.geojson)
     #[arg(long, value_name = "PLAN")]
     pub walls: Option<PathBuf>,
-    /// Metres from floor to floor: floors between a transmitter and a place are counted
-    #[arg(long, value_name = "METRES")]
-    pub floor_height: Option<f64>,
-}
-
-impl ObstacleArgs {
-    /// Whether any was given.
-    pub fn any(&self) -> bool {
-        self.walls.is_some() || self.floor_height.is_some()
-    }
 }
 
 /// When a model is asked about.

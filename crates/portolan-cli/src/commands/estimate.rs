@@ -39,7 +39,9 @@ pub fn run(args: &EstimateArgs) -> Result<(), Failure> {
         None => at_moment(model, &args.moment, format)?,
     };
     let start = Instant::now();
-    let grid = GridRequest { z_m: args.z, ..GridRequest::default() }.on(&model)?;
+    let floor = args.floor.zip(args.fit.read.survey.floor_height);
+    let z_m = args.z.or(floor.map(|(floor, height)| floor * height));
+    let grid = GridRequest { z_m, ..GridRequest::default() }.on(&model)?;
     if model.grid().is_none() {
         let (rows, cols, origin) = (grid.rows(), grid.cols(), grid.origin());
         let (cell, x, y) = (grid.cell_m(), origin.x_m, origin.y_m);

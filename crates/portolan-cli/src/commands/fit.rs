@@ -74,7 +74,12 @@ pub fn fitted(
     let truth = map(&choice.truth, &options[options.len().min(2) - 1])?;
     let start = map(&choice.start, &options[options.len() - 1])?;
     let known = load_transmitters(choice.transmitters.as_deref(), &readings)?;
-    let obstacles = load_obstacles(&choice.obstacles, &readings, choice.read.accept)?;
+    let obstacles = load_obstacles(
+        &choice.obstacles,
+        &choice.read,
+        &readings,
+        [call.name.as_str()].into_iter(),
+    )?;
     let context = Context {
         emitters: choice.run.emitters,
         seed: choice.run.seed,
@@ -98,7 +103,7 @@ fn check_request(choice: &FitChoice) -> Result<MethodCall, Failure> {
         (Capability::Truth, choice.truth.is_some()),
         (Capability::Start, choice.start.is_some()),
         (Capability::Transmitters, choice.transmitters.is_some()),
-        (Capability::Obstacles, choice.obstacles.any()),
+        (Capability::Obstacles, choice.obstacles.walls.is_some()),
         (Capability::Emitters, choice.run.emitters != Emitters::Auto),
     ];
     for (capability, _) in given.into_iter().filter(|(_, given)| *given) {

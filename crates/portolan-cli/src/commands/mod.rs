@@ -37,7 +37,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use portolan::between::{Between, Floors};
-use portolan::estimate::Transmitter;
+use portolan::estimate::{Capability, Transmitter, check_used};
 use portolan::{BandLabels, Context, Model, RadioMap, Readings};
 use portolan_io::{
     Format, PlanOptions, ReadOptions, SurveyOptions, check_output, check_output_is_not_input,
@@ -45,7 +45,7 @@ use portolan_io::{
 };
 use portolan_study::MethodCall;
 
-use crate::args::ObstacleArgs;
+use crate::args::{ObstacleArgs, ReadArgs};
 use crate::failure::Failure;
 use crate::output::warn;
 use crate::watch::watched;
@@ -127,19 +127,26 @@ fn load_transmitters(
     Ok(known)
 }
 
-/// What stands between transmitters and places, where anything was given.
-fn load_obstacles(
+/// What stands between transmitters and places, where anything was given that one of the methods uses.
+fn load_obstacles<'a>(
     args: &ObstacleArgs,
+    read: &ReadArgs,
     readings: &Readings,
-    accept: bool,
+    methods: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<Arc<dyn Between>>, Failure> {
     let mut obstacles: Vec<Arc<dyn Between>> = Vec::new();
+    let (floor_height_m, accept) = (read.survey.floor_height, read.accept);
     if let Some(path) = &args.walls {
-        let options = PlanOptions { floor_height_m: args.floor_height, accept };
+        let options = PlanOptions { floor_height_m, accept };
         obstacles.push(Arc::new(read_walls(path, readings, options)?));
     }
-    if let Some(height) = args.floor_height {
-        obstacles.push(Arc::new(Floors::new(height)?));
+    if let Some(height) = floor_height_m {
+        match check_used(Capability::Obstacles, methods) {
+            Ok(()) => obstacles.push(Arc::new(Floors::new(height)?)),
+            // For other methods it made heights of a column of floors.
+            Err(_) if readings.has_heights() => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(obstacles)
 }

@@ -52,7 +52,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     let start = Instant::now();
     let (asked, notes) = match &args.places {
         Some(path) => {
-            let places = read_places(path, model.crs(), model.height_m())?;
+            let places = read_places(path, model.crs(), model.height_m(), args.floor_height)?;
             let spread = model.gives_spread();
             let needs = Needs::of_places(places.sites.len(), bands.len(), spread);
             warn(&Vec::from_iter(needs.check(&args.output)?));
@@ -85,7 +85,9 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
                 cell_m: args.cell_m,
                 origin: args.origin,
                 region: args.region,
-                z_m: args.z,
+                z_m: args
+                    .z
+                    .or(args.floor.zip(args.floor_height).map(|(floor, height)| floor * height)),
             };
             let grid = request.on(&model)?;
             let (output, force) = (&args.output, args.force);

@@ -37,24 +37,32 @@ pub fn run(args: &ValidateArgs) -> Result<(), Failure> {
         // Some of the methods make use of them; the others do not look at them.
         check_used(Capability::Transmitters, calls.iter().map(|call| call.name.as_str()))?;
     }
-    if args.obstacles.any() {
+    if args.obstacles.walls.is_some() {
         check_used(Capability::Obstacles, calls.iter().map(|call| call.name.as_str()))?;
     }
     let readings = load_readings(&args.readings, &args.read.options())?;
     let split = match args.split {
         SplitName::Random => Split::Random,
         SplitName::Blocks => Split::Blocks,
+        SplitName::Floors | SplitName::Altitudes => Split::Heights,
     };
     let dealt = folds(readings.sites(), args.folds as usize, split, args.run.seed);
     if dealt.len() < 2 {
         return Err(Failure::input(format!(
             "{}: its sensors cannot be split {}",
             args.readings.display(),
-            if split == Split::Blocks { "into boxes" } else { "in parts" }
+            match split {
+                Split::Blocks => "into boxes",
+                Split::Heights => "by height: all readings are at one",
+                _ => "in parts",
+            }
         )));
     }
     let known = load_transmitters(args.transmitters.as_deref(), &readings)?;
-    let obstacles = load_obstacles(&args.obstacles, &readings, args.read.accept)?;
+    let obstacles = {
+        let names = calls.iter().map(|call| call.name.as_str());
+        load_obstacles(&args.obstacles, &args.read, &readings, names)?
+    };
     let context = Context {
         emitters: args.run.emitters,
         seed: args.run.seed,
@@ -151,7 +159,12 @@ fn report(
                 object
             })
             .collect();
-        let split = if args.split == SplitName::Blocks { "blocks" } else { "random" };
+        let split = match args.split {
+            SplitName::Random => "random",
+            SplitName::Blocks => "blocks",
+            SplitName::Floors => "floors",
+            SplitName::Altitudes => "altitudes",
+        };
         emit_json(&json!({
             "methods": methods, "split": split, "folds": folds, "sensors": readings.sensors(),
         }))?;

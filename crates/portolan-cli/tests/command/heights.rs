@@ -56,3 +56,56 @@ fn heights_that_are_not_known_are_refused() {
     desk.ok("fit survey.csv -o m.npz --method kriging --unit db");
     desk.refused("predict m.npz -o a.npz --z nan", &["z: give metres"]);
 }
+
+/// A building of three floors, 3.2 m apart: an access point on the lowest, 12 dB lost by each slab.
+fn building(desk: &Desk) {
+    let mut table = String::from("x_m,y_m,floor,dbm_2437MHz\n");
+    for floor in 0..3 {
+        for i in 0..40 {
+            let (x, y) = (f64::from(i % 8) * 4.0, f64::from(i / 8) * 5.0);
+            let noise = f64::from((i * 7919 + floor * 104_729) % 1009) / 400.0 - 1.26;
+            let away = (x - 9.0).hypot(y - 8.0).hypot(3.2 * f64::from(floor)).max(1.0);
+            let dbm = -38.0 - 26.0 * away.log10() - 12.0 * f64::from(floor) + noise;
+            table += &format!("{x},{y},{floor},{dbm:.2}\n");
+        }
+    }
+    desk.write("building.csv", table);
+    desk.write("places.csv", "x_m,y_m,floor\n9,8,0\n9,8,1\n9,8,2\n");
+}
+
+#[test]
+fn a_column_of_floors_becomes_heights() {
+    let desk = Desk::new();
+    building(&desk);
+    desk.refused("fit building.csv -o m.npz", &["3 floors", "--floor-height METRES", "floor = 0"]);
+    desk.ok("fit building.csv -o m.npz --method kriging --floor-height 3.2");
+    desk.ok("predict m.npz places.csv -o out.csv --floor-height 3.2");
+    let levels = crate::support::table(&desk, "out.csv").numbers("dbm_2437MHz");
+    assert!(levels[0] > levels[1] + 8.0 && levels[1] > levels[2] + 8.0, "{levels:?}");
+    // A map of a floor, and the same by its height.
+    let draw = "predict m.npz --grid 5x5 --cell-m 4";
+    desk.ok(&format!("{draw} -o floor.npz --floor 2 --floor-height 3.2"));
+    desk.ok(&format!("{draw} -o height.npz --z 6.4"));
+    assert_eq!(desk.read("floor.npz"), desk.read("height.npz"));
+    desk.ok("estimate building.csv -o e.npz --method kriging --floor-height 3.2 --floor 2");
+    desk.refused("predict m.npz -o no.npz --floor 2", &["--floor-height"]);
+    desk.refused("fit building.csv -o m2.npz --floor-height 0", &["--floor-height", "positive"]);
+    // Floors are held out as a whole; one that nobody visited is harder.
+    let error = |split: &str| {
+        let told = desk.json(&format!(
+            "validate building.csv --methods kriging --floor-height 3.2 --split {split} --json"
+        ));
+        assert_eq!(told["split"], split);
+        (told["methods"][0]["rmse_db"].as_f64().unwrap(), told["folds"].as_u64().unwrap())
+    };
+    let (random, floors) = (error("random"), error("floors"));
+    assert!(floors.0 > 2.0 * random.0 && floors.1 == 3, "{random:?} {floors:?}");
+    assert_eq!(error("altitudes"), floors);
+    let flat = "fit flat.csv -o f.npz --method kriging --floor-height 3";
+    desk.write("flat.csv", "x_m,y_m,dbm_1MHz\n0,0,-50\n5,1,-60\n2,7,-55\n");
+    desk.refused(flat, &["kriging"]);
+    desk.refused(
+        "validate building.csv --methods kriging --where floor=1 --split floors --floor-height 3",
+        &["by height"],
+    );
+}

@@ -145,7 +145,7 @@ fn coverage_bands_factors_and_places_are_the_writers() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("places.csv"), folder.path().join("answers.csv"));
     std::fs::write(&from, table).unwrap();
-    let places = read_places(&from, None, 0.0).unwrap();
+    let places = read_places(&from, None, 0.0, None).unwrap();
     let told = model.predict_bands(&places.sites, &[1], &quiet).unwrap();
     let about = (model.labels(), &[1][..], model.scale());
     write_predictions(&to, &places, &told, about, false).unwrap();

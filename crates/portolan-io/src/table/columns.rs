@@ -498,6 +498,11 @@ pub(crate) fn height(header: &[&str]) -> Option<usize> {
     header.iter().position(|name| Role::of(&normal(name)) == Some(Role::Z))
 }
 
+/// The column of floors, where there is one.
+pub(crate) fn floor(header: &[&str]) -> Option<usize> {
+    header.iter().position(|name| Role::of(&normal(name)) == Some(Role::Floor))
+}
+
 /// The column of times of any table.
 pub(crate) fn time(header: &[&str]) -> Option<usize> {
     header.iter().position(|name| Role::of(&normal(name)) == Some(Role::Time))

@@ -220,7 +220,7 @@ pub(crate) fn check_floors(
         (DoubtKind::Floor, floors.len()),
         format!(
             "the lines are of {} floors ({}), which one map cannot hold: choose one by --where \
-             \"{column} = {value}\", or give their heights in a column z_m",
+             \"{column} = {value}\", or give their heights by --floor-height METRES or a column z_m",
             floors.len(),
             listed.join(", ")
         ),

@@ -215,8 +215,9 @@ impl Table {
                 layout.unused.iter().take(8).map(|c| quoted(&header.record[*c])).collect();
             warnings.push(format!("columns that are not used: {}", names.join(", ")));
         }
-        let mut positions =
-            Positions::new((layout.position, layout.height), options, as_map, warnings)?;
+        let of_floor = layout.floor.zip(survey.floor_height_m).filter(|(_, m)| *m > 0.0);
+        let height = layout.height.map(|column| (column, 1.0)).or(of_floor);
+        let mut positions = Positions::new((layout.position, height), options, as_map, warnings)?;
         let is_map = matches!(layout.position, Position::Both(..));
         lines.columns = header.record.len();
         lines.strict = options.strict;
@@ -224,7 +225,7 @@ impl Table {
             lines.filter = Some(filter.on(&header.fields())?);
         }
         // Heights tell floors apart.
-        lines.watched = layout.floor.filter(|_| layout.height.is_none());
+        lines.watched = layout.floor.filter(|_| height.is_none());
         let scale = layout.scale()?;
         let floor = options.floor_db.map(|db| 10f64.powf(db / 10.0));
         let (settled, entries, labels) = match &layout.shape {

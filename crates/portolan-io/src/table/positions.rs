@@ -20,7 +20,8 @@ const COMPARED: usize = 1000;
 /// Turns the positions of a table into places.
 pub(crate) struct Positions {
     position: Position,
-    height: Option<usize>,
+    /// The column of heights, or of floors, and the metres that a unit of it counts.
+    height: Option<(usize, f64)>,
     sides: Option<(usize, usize)>,
     cell_m: Option<f64>,
     origin: Option<Site>,
@@ -43,7 +44,7 @@ pub(crate) struct Settled {
 
 impl Positions {
     pub fn new(
-        (position, height): (Position, Option<usize>),
+        (position, height): (Position, Option<(usize, f64)>),
         options: &ReadOptions,
         as_map: bool,
         warnings: &mut Vec<String>,
@@ -83,8 +84,8 @@ impl Positions {
     /// had no fix.
     pub fn site(&mut self, line: &Line) -> Check<Option<Site>> {
         let Some(site) = self.plane_site(line)? else { return Ok(None) };
-        let height = self.height.map(|column| line.number(column)).transpose()?;
-        Ok(Some(site.at_height(height.unwrap_or(0.0))))
+        let height = self.height.map(|(column, unit_m)| line.number(column).map(|n| unit_m * n));
+        Ok(Some(site.at_height(height.transpose()?.unwrap_or(0.0))))
     }
 
     fn plane_site(&mut self, line: &Line) -> Check<Option<Site>> {

@@ -16,7 +16,12 @@ pub enum Split {
     /// By boxes of a lattice over the survey: how well places without any sensor nearby are
     /// predicted.
     Blocks,
+    /// By height: how well floors or altitudes without any reading are predicted.
+    Heights,
 }
+
+/// Heights that are further apart than this are of different floors or altitudes.
+const STOREY_M: f64 = 1.0;
 
 /// Boxes along either side of the survey.
 const BOXES: usize = 5;
@@ -46,7 +51,13 @@ pub fn folds(sites: &[Site], count: usize, split: Split, seed: u64) -> Vec<Vec<u
             boxes.shuffle(&mut rng);
             boxes
         }
+        Split::Heights => {
+            let mut levels = levels(sites);
+            levels.shuffle(&mut rng);
+            levels
+        }
     };
+    let count = count.min(groups.len().max(1));
     let mut dealt = vec![Vec::new(); count];
     for (i, group) in groups.into_iter().enumerate() {
         dealt[i % count].extend(group);
@@ -54,6 +65,16 @@ pub fn folds(sites: &[Site], count: usize, split: Split, seed: u64) -> Vec<Vec<u
     dealt.retain(|fold| !fold.is_empty());
     dealt.iter_mut().for_each(|fold| fold.sort_unstable());
     dealt
+}
+
+/// The sensors of every floor or altitude, from below.
+fn levels(sites: &[Site]) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..sites.len()).collect();
+    order.sort_by(|a, b| sites[*a].z_m.total_cmp(&sites[*b].z_m));
+    order
+        .chunk_by(|a, b| sites[*b].z_m - sites[*a].z_m <= STOREY_M)
+        .map(<[usize]>::to_vec)
+        .collect()
 }
 
 /// The sensors of every box that has some.

@@ -32,7 +32,7 @@ pub fn check_moments(output: &Path) -> crate::error::Result<Format> {
 
 /// Draws a model at moments in seconds since 1970 and writes the maps into one file with an axis of
 /// time: `time_s` and `map` (moments, rows, columns, bands) in .npz, by the CF conventions in .nc.
-/// Returns what the user should know.
+/// Returns notes for the user.
 pub fn draw_moments(
     request: &MapRequest<'_>,
     time_s: &[f64],

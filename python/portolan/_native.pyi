@@ -297,6 +297,7 @@ class NativeObstacles:
         path: str | None = ...,
         text: str | None = ...,
         floor_height: float | None = ...,
+        accept: bool = ...,
     ) -> None: ...
 
 class NativeExplorer:

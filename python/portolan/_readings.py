@@ -169,7 +169,7 @@ class Readings:
         "value": "pegel"}), ``where`` which lines are wanted ("floor = 2 and technology = 'LTE'"),
         ``band_by`` what tells bands apart (bssid, ssid, freq, channel, or names of columns),
         ``combine`` how the transmitters of a network become one band (strongest, sum, mean),
-        ``not_heard`` is a code, several, or "absent", ``missing`` codes of no reading; ``strict``
+        ``not_heard`` is a code, several, "absent" or "below-serving", ``missing`` codes of no reading; ``strict``
         refuses a table with a line that cannot be read, ``floor_height``, metres from floor to
         floor, makes heights of a column of floors, ``accept`` accepts doubtful input,
         ``gather_m`` makes one place of readings close by, ``track`` and ``utc_offset`` tell where

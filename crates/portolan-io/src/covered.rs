@@ -118,6 +118,7 @@ impl Counted {
                 "area_m2": covered.known as f64 * cell_m2,
                 "above_m2": above,
                 "share": &covered.shares()[..count],
+                "expected_share": Some(covered.expected_share()).filter(|share| !share.is_nan()),
             })
         };
         let bands: Vec<Value> = self

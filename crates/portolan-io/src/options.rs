@@ -131,6 +131,8 @@ pub enum Silence {
     Codes(Vec<f64>),
     /// A band that is not listed at a place where others are.
     Absent,
+    /// The same, of phones that list the cell that serves them alone: the others are weaker than that.
+    BelowServing,
 }
 
 /// What tells the bands of a survey apart.

@@ -69,7 +69,10 @@ pub fn silence(text: &str) -> Result<Silence, String> {
     if text == "absent" {
         return Ok(Silence::Absent);
     }
-    let wrong = || format!("'{text}': expected numbers such as -200,-340, or absent");
+    if text == "below-serving" {
+        return Ok(Silence::BelowServing);
+    }
+    let wrong = || format!("'{text}': expected numbers such as -200,-340, absent or below-serving");
     numbers(text, wrong).map(Silence::Codes)
 }
 

@@ -112,6 +112,12 @@ fn attach(readings: Readings, store: &mut dyn Store) -> Check<Readings> {
     readings = readings.with_time_s(time)?;
     let Some(silent) = not_heard else { return Ok(readings) };
     let silent = silent.mapv(|v| v != 0.0);
+    if let Some(below) = store.find("below_dbm")? {
+        let below = vector("below_dbm", below)?;
+        return Ok(
+            readings.with_weaker(silent, below.iter().map(|b| 10f64.powf(b / 10.0)).collect())?
+        );
+    }
     let floor = match store.find("floor_dbm")? {
         Some(array) => vector("floor_dbm", array)?,
         None => return Err(Problem::new("array 'not_heard' needs 'floor_dbm' beside it")),
@@ -299,6 +305,10 @@ pub(crate) fn arrays(readings: &Readings) -> Vec<NamedArray<'_>> {
         arrays.push(NamedArray::truth("not_heard", silent.entries.view().into_dyn().into()));
         let floor: ndarray::Array1<f64> = silent.floor.iter().map(|f| 10.0 * f.log10()).collect();
         arrays.push(NamedArray::real("floor_dbm", floor.into_dyn().into()));
+        if let Some(below) = &silent.below {
+            let below: ndarray::Array1<f64> = below.iter().map(|b| 10.0 * b.log10()).collect();
+            arrays.push(NamedArray::real("below_dbm", below.into_dyn().into()));
+        }
     }
     arrays.extend(frame_arrays(readings.frame()));
     arrays.extend(readings.grid().into_iter().flat_map(grid_arrays));

@@ -2,7 +2,8 @@
 //!
 //! A level in dB with a spread is taken as normal: the chance that the field lies above a threshold
 //! is Phi((level - threshold) / spread). The best server of a cell is the band with the greatest
-//! chance there; its chance is that of one band, not that any of several bands is above.
+//! chance there, and what is certain of it is the chance of that one band. Its expected share is that of
+//! any band: errors of the bands count as independent.
 
 use libm::erfc;
 use ndarray::ArrayView3;
@@ -31,23 +32,32 @@ pub fn chance_above(level_db: f64, spread_db: f64, threshold_db: f64) -> f64 {
 }
 
 /// Cells of an area above a level: known ones, and those with each of the [`CERTAINTIES`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Covered {
     /// Cells of which something is known.
     pub known: u64,
     /// Cells above the level with at least each certainty.
     pub above: [u64; CERTAINTIES.len()],
+    /// The sum of the chances of all known cells.
+    pub chances: f64,
 }
 
 impl Covered {
-    fn count(&mut self, chance: f64) {
+    fn count(&mut self, chance: f64, expected: f64) {
         if chance.is_nan() {
             return;
         }
         self.known += 1;
+        self.chances += expected;
         for (count, certainty) in self.above.iter_mut().zip(CERTAINTIES) {
             *count += u64::from(chance >= certainty);
         }
+    }
+
+    /// The expected share of the known cells that is above the level: without the bias that a count at
+    /// one certainty has. NaN where none is known.
+    pub fn expected_share(&self) -> f64 {
+        self.chances / self.known as f64
     }
 
     /// Shares of the known cells; NaN where none is known.
@@ -102,16 +112,17 @@ impl Coverage {
         let mut best = Vec::with_capacity(rows * cols);
         for row in 0..rows {
             for col in 0..cols {
-                let mut most = f64::NAN;
+                let (mut most, mut none) = (f64::NAN, 1.0);
                 for band in 0..bands {
                     let spread = spread_db.map_or(0.0, |spread| spread[[row, col, band]]);
                     let chance =
                         chance_above(level_db[[row, col, band]], spread, self.threshold_db);
-                    self.bands[band].count(chance);
+                    self.bands[band].count(chance, chance);
                     // The maximum of a number and NaN is the number.
                     most = most.max(chance);
+                    none *= 1.0 - if chance.is_nan() { 0.0 } else { chance };
                 }
-                self.best.count(most);
+                self.best.count(most, 1.0 - none);
                 self.cells += 1;
                 best.push(most);
             }
@@ -139,7 +150,11 @@ mod tests {
             let part = s![rows, .., ..];
             joined.extend(parts.add(level.slice(part), Some(spread.slice(part))));
         }
-        assert_eq!(whole, parts);
+        assert!((whole.best.chances - parts.best.chances).abs() < 1e-9);
+        assert_eq!(
+            (whole.best.above, &whole.bands[1].above),
+            (parts.best.above, &parts.bands[1].above)
+        );
         assert_eq!((whole.cells, whole.best.known, best[3 * 5 + 2].is_nan()), (35, 34, true));
         assert!(best.iter().zip(&joined).all(|(a, b)| a == b || a.is_nan() && b.is_nan()));
         let [half, ninety, most] = whole.best.shares();
@@ -156,6 +171,13 @@ mod tests {
         let spread = Array3::from_elem((1, 1, 1), 5.0);
         found.add(Array3::from_elem((1, 1, 1), -70.0).view(), Some(spread.view()));
         assert_eq!(found.best.above, [1, 0, 0]);
+        assert_eq!(found.best.expected_share(), 0.5);
+        // Either of two bands.
+        let mut found = Coverage::new(2, -70.0);
+        let (level, spread) =
+            (Array3::from_elem((1, 1, 2), -70.0), Array3::from_elem((1, 1, 2), 5.0));
+        found.add(level.view(), Some(spread.view()));
+        assert_eq!((found.best.expected_share(), found.bands[0].expected_share()), (0.75, 0.5));
         assert!(Coverage::new(1, 0.0).best.shares()[0].is_nan());
     }
 }

@@ -93,6 +93,16 @@ pub struct NotHeard {
     pub entries: Array2<bool>,
     /// The power below which a band is not heard.
     pub floor: Vec<f64>,
+    /// Power that the unheard entries of each sensor lie below instead, where that is known: a phone
+    /// that reports the strongest cell alone says so of the others.
+    pub below: Option<Vec<f64>>,
+}
+
+impl NotHeard {
+    /// The most that an entry can be.
+    pub fn limit(&self, sensor: usize, band: usize) -> f64 {
+        self.below.as_ref().map_or(self.floor[band], |below| below[sensor])
+    }
 }
 
 impl Readings {
@@ -180,7 +190,7 @@ impl Readings {
                 column.iter().copied().filter(|x| !x.is_nan()).fold(f64::INFINITY, f64::min)
             };
             let floor = power.columns().into_iter().map(least).collect();
-            not_heard = Some(NotHeard { entries, floor });
+            not_heard = Some(NotHeard { entries, floor, below: None });
         }
         if !further {
             check_enough(&values)?;
@@ -320,9 +330,10 @@ impl Readings {
     /// As [`Readings::power`], with the floor where an entry was not heard: the most it can be.
     pub fn power_or_floor(&self) -> Array2<f64> {
         let mut power = self.power();
-        if let Some(NotHeard { entries, floor }) = &self.not_heard {
-            for ((sensor, band), _) in entries.indexed_iter().filter(|(_, silent)| **silent) {
-                power[[sensor, band]] = floor[band];
+        if let Some(not_heard) = &self.not_heard {
+            let silent = not_heard.entries.indexed_iter().filter(|(_, silent)| **silent);
+            for ((sensor, band), _) in silent {
+                power[[sensor, band]] = not_heard.limit(sensor, band);
             }
         }
         power
@@ -456,6 +467,7 @@ impl Readings {
             not_heard: self.not_heard.as_ref().map(|n| NotHeard {
                 entries: n.entries.select(Axis(0), sensors),
                 floor: n.floor.clone(),
+                below: n.below.as_ref().map(|b| sensors.iter().map(|&s| b[s]).collect()),
             }),
             repeats: self.repeats.as_ref().map(pick),
             noise_db: self.noise_db.as_ref().map(pick),
@@ -482,6 +494,7 @@ impl Readings {
             not_heard: self.not_heard.as_ref().map(|n| NotHeard {
                 entries: n.entries.select(Axis(1), bands),
                 floor: bands.iter().map(|&band| n.floor[band]).collect(),
+                below: n.below.clone(),
             }),
             repeats: self.repeats.as_ref().map(pick),
             noise_db: self.noise_db.as_ref().map(pick),
@@ -527,7 +540,11 @@ impl Readings {
         let not_heard = self.not_heard.as_ref().map(|n| {
             let mut floor = vec![f64::INFINITY; bands];
             to.iter().zip(&n.floor).for_each(|(&band, own)| floor[band] = *own);
-            NotHeard { entries: spread(&n.entries, &to, bands, false), floor }
+            NotHeard {
+                entries: spread(&n.entries, &to, bands, false),
+                floor,
+                below: n.below.clone(),
+            }
         });
         Ok(Self {
             frame: Frame { labels: labels.clone(), ..self.frame },

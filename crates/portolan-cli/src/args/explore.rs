@@ -78,7 +78,7 @@ pub struct ReadWords {
     /// Array or variable of the file that holds the map
     #[arg(long)]
     pub var: Option<String>,
-    /// The values in a table that mean "not heard", or absent
+    /// The values in a table that mean "not heard", absent or below-serving
     #[arg(long, value_name = "CODE,..", allow_hyphen_values = true)]
     pub not_heard: Option<String>,
     /// Level in dB below which nothing is heard

@@ -85,7 +85,7 @@ pub struct ReadArgs {
     #[arg(long)]
     pub var: Option<String>,
     /// The values in a table that mean "not heard", such as 100 or -200,-340, or absent: a band that
-    /// is not listed at a place where others are
+    /// is not listed at a place where others are; or below-serving: phones list the strongest cell alone
     #[arg(long, value_name = "CODE,..", value_parser = parse::silence, allow_hyphen_values = true)]
     pub not_heard: Option<Silence>,
     /// Level in dB below which nothing is heard [default: the faintest reading of each band]

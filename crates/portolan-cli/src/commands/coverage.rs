@@ -107,7 +107,7 @@ fn as_table(counted: &Counted) -> String {
     } else {
         header.extend(["above", "share"]);
     }
-    header.push("of");
+    header.extend(["expected", "of"]);
     let rows: Vec<Vec<String>> = counted
         .rows()
         .into_iter()
@@ -122,6 +122,8 @@ fn as_table(counted: &Counted) -> String {
                     format!("{:.1} %", 100.0 * share)
                 });
             }
+            let expected = Some(covered.expected_share()).filter(|share| !share.is_nan());
+            row.push(expected.map_or("-".into(), |share| format!("{:.1} %", 100.0 * share)));
             row.push(area(covered.known as f64 * cell_m2));
             row
         })

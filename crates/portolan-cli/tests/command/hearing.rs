@@ -255,3 +255,44 @@ fn pictures_mark_the_transmitters_that_are_known() {
         assert_eq!(emitters(one), 1, "{map}");
     }
 }
+
+#[test]
+fn a_log_of_serving_cells_says_that_the_others_are_weaker() {
+    // Four cells at the corners of a square; the phone reports the strongest alone.
+    let desk = Desk::new();
+    let corners = [(0.0, 0.0), (1000.0, 0.0), (0.0, 1000.0), (1000.0, 1000.0)];
+    let level = |x: f64, y: f64, (cx, cy): (f64, f64)| {
+        -40.0 - 32.0 * (x - cx).hypot(y - cy).max(30.0).log10() + 4.0 * (x / 90.0 + cy).sin()
+    };
+    let mut log = String::from("x_m,y_m,technology,operator,cellid,rsrp\n");
+    for i in 0..150u32 {
+        let (x, y) = (f64::from(i * 613 % 1000), f64::from(i * 389 % 1000));
+        let all = corners.map(|corner| level(x, y, corner));
+        let best = (0..4).max_by(|a, b| all[*a].total_cmp(&all[*b])).unwrap();
+        log += &format!("{x},{y},LTE,1,{},{:.1}\n", 100 + best, all[best]);
+    }
+    desk.write("log.csv", log);
+    let said = desk.ok("fit log.csv -o gaps.npz --method kriging").stderr;
+    assert!(said.contains("--not-heard below-serving"), "{said}");
+    desk.ok("fit log.csv -o served.npz --not-heard below-serving");
+    let share = |model: &str| {
+        let line = format!("coverage {model} --above -118 --cell-m 25 --json");
+        desk.json(&line)["best_server"]["expected_share"].as_f64().unwrap()
+    };
+    let mut above = (0, 0);
+    for cell in 0..1600u32 {
+        let (x, y) = (f64::from(cell % 40) * 25.0, f64::from(cell / 40) * 25.0);
+        let best = corners.map(|corner| level(x, y, corner)).into_iter().fold(-200.0, f64::max);
+        above = (above.0 + u32::from(best > -118.0), above.1 + 1);
+    }
+    let truth = f64::from(above.0) / f64::from(above.1);
+    let (gaps, served) = (share("gaps.npz"), share("served.npz"));
+    assert!((served - truth).abs() < 0.06, "{served} {truth}");
+    assert!((gaps - truth).abs() > 2.0 * (served - truth).abs(), "{gaps} {served} {truth}");
+    // It survives a round trip through arrays.
+    desk.ok("convert log.csv log.npz --not-heard below-serving");
+    desk.ok("fit log.npz -o again.npz");
+    assert!((share("again.npz") - served).abs() < 1e-6);
+    desk.write("wide.csv", "x_m,y_m,dbm_1MHz\n0,0,-50\n5,1,-60\n2,7,-55\n");
+    desk.refused("fit wide.csv -o w.npz --not-heard below-serving", &["below-serving", "line"]);
+}

@@ -114,6 +114,17 @@ impl Long<'_> {
         }
         let mut settled = positions.settle(sightings.take_sites(), warnings)?;
         let gathered = sightings.gathered(&mut settled.sites, self.scale, options, warnings)?;
+        if let BandColumn::Name(names) = &self.columns.band
+            && names.len() > 1
+            && options.not_heard.is_none()
+            && alone(&gathered.0.power)
+        {
+            warnings.push(
+                "nearly every row has one cell only: if the phone reports no other than the cell that \
+                 serves it, --not-heard below-serving says that the others are weaker"
+                    .into(),
+            );
+        }
         Ok((settled, gathered.0, gathered.1))
     }
 
@@ -188,4 +199,14 @@ fn hertz(line: &Line, column: FrequencyColumn) -> Check<f64> {
         return Err(line.wrong(column.column, "expected a positive frequency"));
     }
     Ok(freq_hz)
+}
+/// Rows from which on a log is taken for one of serving cells, and the share of its rows with one cell.
+const SERVED: (usize, f64) = (20, 0.95);
+
+/// Whether nearly every row has one of several cells.
+fn alone(power: &ndarray::Array2<f64>) -> bool {
+    let one = |row: &ndarray::ArrayView1<'_, f64>| row.iter().filter(|p| !p.is_nan()).count() == 1;
+    let (rows, bands) = power.dim();
+    let count = power.rows().into_iter().filter(one).count();
+    bands > 2 && rows >= SERVED.0 && count as f64 >= SERVED.1 * rows as f64
 }

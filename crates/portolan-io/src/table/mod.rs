@@ -293,6 +293,9 @@ impl Table {
         let readings = options.readings(self.sites, Values::Power(values), self.scale)?;
         let readings = readings.with_grid(self.grid)?.with_labels(self.labels)?.with_crs(self.crs);
         let readings = readings.with_time_s(time_s)?.with_repeats(count)?.with_devices(devices);
+        if options.not_heard == Some(Silence::BelowServing) {
+            return Ok(readings.with_strongest_only()?);
+        }
         let Some(silent) = readings.not_heard().map(|n| n.entries.clone()) else {
             return Ok(readings);
         };
@@ -356,6 +359,7 @@ fn wide_only(options: &ReadOptions) -> Check<()> {
         (survey, _) if survey.combine.is_some() => "--combine",
         (survey, _) if survey.min_places.is_some() => "--min-places",
         (_, Some(Silence::Absent)) => "--not-heard absent",
+        (_, Some(Silence::BelowServing)) => "--not-heard below-serving",
         _ => return Ok(()),
     };
     Err(Problem::new(format!("{asked} is for a table with a line for each band, not a column")))

@@ -168,6 +168,12 @@ impl Auto {
         let (structure, note) = self.structure(readings, context, &progress.part(0.0..0.4))?;
         let rest = progress.part(0.4..1.0);
         let mut model = match structure {
+            // Readings of the strongest band alone are chosen ones: they mislead path loss.
+            Some(Structure::Bands) if readings.not_heard().is_some_and(|n| n.below.is_some()) => {
+                let mut model = Kriging::default().fit(readings, context, &rest)?;
+                model.report_mut().chosen = Some("kriging".into());
+                model
+            }
             // Where silence counts, `field` contains kriging's model of it already.
             Some(Structure::Bands) if readings.not_heard().is_some() => {
                 let mut model = IndependentBands.fit(readings, context, &rest)?;

@@ -34,6 +34,9 @@ pub(crate) struct BandSample {
     pub stated: Vec<f64>,
     /// Where it was listened for and not heard.
     pub silent: Vec<Site>,
+    /// Logarithms of power that the silent entries lie below, one for each; none where they lie below
+    /// the floor of hearing.
+    pub limits: Vec<f64>,
     /// How far repeated readings of one place scatter about their mean, which stands in `values`.
     pub scatter: Scatter,
 }
@@ -332,7 +335,23 @@ impl BandSample {
         let sites: Vec<Site> = self.sites.iter().chain(&self.silent).copied().collect();
         let kept = clustered(&sites, most);
         let (loud, quiet): (Vec<usize>, Vec<usize>) = kept.into_iter().partition(|i| *i < heard);
-        BandSample { silent: quiet.iter().map(|&i| sites[i]).collect(), ..self.part(&loud) }
+        self.with_silence(self.part(&loud), &quiet, &sites)
+    }
+
+    /// A part of it with some of its silent entries, counted behind those that were heard.
+    fn with_silence(&self, part: BandSample, quiet: &[usize], sites: &[Site]) -> BandSample {
+        let heard = self.sites.len();
+        let limit = |i: &usize| self.limits.get(i - heard).copied();
+        BandSample {
+            silent: quiet.iter().map(|&i| sites[i]).collect(),
+            limits: quiet.iter().filter_map(limit).collect(),
+            ..part
+        }
+    }
+
+    /// The power that a silent entry lies below, in logarithms.
+    fn limit(&self, silent: usize, hearing: &Hearing) -> f64 {
+        self.limits.get(silent).copied().unwrap_or(hearing.floor)
     }
 
     /// Some of the readings, without silence.
@@ -344,6 +363,7 @@ impl BandSample {
             share: pick(&self.share),
             stated: pick(&self.stated),
             silent: Vec::new(),
+            limits: Vec::new(),
             scatter: self.scatter.clone(),
         }
     }
@@ -377,8 +397,7 @@ impl BandSample {
             if quiet.is_empty() {
                 continue;
             }
-            let silent = quiet.iter().map(|&i| sites[i]).collect();
-            let part = BandSample { silent, ..self.part(&loud) };
+            let part = self.with_silence(self.part(&loud), &quiet, &sites);
             let (_, _, pseudo) =
                 evidence(&part, law, &PseudoReadings::default()).ok_or_else(failed)?;
             for (j, &i) in quiet.iter().enumerate() {
@@ -433,7 +452,9 @@ fn evidence(
     let start = match (&law.hearing, known.values.len() == sample.silent.len()) {
         (_, true) => known.clone(),
         (Some(hearing), false) => PseudoReadings {
-            values: vec![hearing.floor - hearing.softness; sample.silent.len()],
+            values: (0..sample.silent.len())
+                .map(|i| sample.limit(i, hearing) - hearing.softness)
+                .collect(),
             noise: vec![20.0 * (law.sill + law.nugget); sample.silent.len()],
         },
         (None, false) => return None,
@@ -449,7 +470,7 @@ fn evidence(
             for i in heard..count {
                 let Cavity { mean, variance, .. } = fixed.cavity(i, &values, &noise);
                 let spread = (hearing.softness.powi(2) + law.nugget + variance).sqrt();
-                let z = (mean - hearing.floor) / spread;
+                let z = (mean - sample.limit(i - heard, hearing)) / spread;
                 let hazard = upper_tail(z).1;
                 let curvature = (hazard * (hazard - z)).max(1e-12) / (spread * spread);
                 // The site that gives the moments of the field below the floor.
@@ -471,8 +492,9 @@ fn evidence(
     }
     let (mut total, mut gradient) = fixed.gaussian(sample, &correlations, &sites, law);
     if let Some(hearing) = &law.hearing {
-        // Whoever was read was heard.
-        for value in &sample.values {
+        // Whoever was read was heard; below limits of their own nothing is said of the others.
+        let told = if sample.limits.is_empty() { &sample.values[..] } else { &[] };
+        for value in told {
             let z = (value - hearing.floor) / hearing.softness;
             let (log_chance, hazard) = upper_tail(-z);
             total += log_chance;
@@ -482,14 +504,16 @@ fn evidence(
         for i in heard..count {
             let Cavity { mean, variance, whole } = fixed.cavity(i, &values, &noise);
             let square = hearing.softness.powi(2) + law.nugget + variance;
-            let z = (mean - hearing.floor) / square.sqrt();
+            let z = (mean - sample.limit(i - heard, hearing)) / square.sqrt();
             let (log_chance, hazard) = upper_tail(z);
             let off = mean - values[i];
             total +=
                 log_chance + 0.5 * (std::f64::consts::TAU * whole).ln() + 0.5 * off * off / whole;
             let by_square = 0.5 * hazard * z / square;
             gradient[2] += by_square * law.nugget;
-            gradient[5] += hazard / square.sqrt();
+            if sample.limits.is_empty() {
+                gradient[5] += hazard / square.sqrt();
+            }
             gradient[6] += by_square * 2.0 * hearing.softness.powi(2);
         }
     }

@@ -117,8 +117,53 @@ impl Readings {
                 "sensor {sensor}, band {band} has a reading and is marked as not heard"
             )));
         }
-        self.not_heard = Some(NotHeard { entries, floor });
+        self.not_heard = Some(NotHeard { entries, floor, below: None });
         Ok(self)
+    }
+
+    /// Says that every sensor reported its strongest band alone, as phones report the cell that serves
+    /// them: its other bands were weaker than that.
+    ///
+    /// ```
+    /// # use ndarray::array;
+    /// # use portolan::{Readings, Scale, Site, Values};
+    /// # let sites = vec![Site::new(0.0, 0.0), Site::new(3.5, 1.25)];
+    /// # let power = array![[1e-7, f64::NAN], [f64::NAN, 8e-8]];
+    /// # let readings = Readings::new(sites, Values::Power(power), Scale::Absolute)?;
+    /// let readings = readings.with_strongest_only()?;
+    /// let weaker = readings.not_heard().unwrap();
+    /// assert_eq!((weaker.entries[[0, 1]], weaker.limit(0, 1)), (true, 1e-7));
+    /// # Ok::<(), portolan::InputError>(())
+    /// ```
+    pub fn with_strongest_only(self) -> Result<Self, InputError> {
+        let power = self.power();
+        let strongest = |row: ndarray::ArrayView1<'_, f64>| {
+            row.iter().copied().filter(|x| !x.is_nan()).fold(0.0, f64::max)
+        };
+        let below: Vec<f64> = power.rows().into_iter().map(strongest).collect();
+        self.with_weaker(power.mapv(f64::is_nan), below)
+    }
+
+    /// Marks entries that were weaker than a power, one for every sensor.
+    pub fn with_weaker(self, entries: Array2<bool>, below: Vec<f64>) -> Result<Self, InputError> {
+        if below.len() != self.sensors() {
+            let (found, expected) = (vec![below.len()], vec![self.sensors()]);
+            return Err(InputError::Shape { what: "below", found, expected });
+        }
+        if let Some(sensor) = below.iter().position(|b| !(b.is_finite() && *b > 0.0)) {
+            let (value, expected) = (below[sensor], "a positive power");
+            return Err(InputError::Entry { what: "limit", sensor, band: 0, value, expected });
+        }
+        let power = self.power();
+        let faintest = |column: ndarray::ArrayView1<'_, f64>| {
+            column.iter().copied().filter(|x| !x.is_nan()).fold(f64::INFINITY, f64::min)
+        };
+        let floor = power.columns().into_iter().map(faintest).collect();
+        let mut marked = self.with_not_heard(entries, floor)?;
+        if let Some(not_heard) = &mut marked.not_heard {
+            not_heard.below = Some(below);
+        }
+        Ok(marked)
     }
 
     /// Says how often each entry was read (sensors x bands, 1 or more where there is a reading).

@@ -133,6 +133,10 @@ impl Readings {
                 repeats[[g, k]] == 0.0 && groups[g].iter().any(|&s| n.entries[[s, k]])
             }),
             floor: n.floor.clone(),
+            below: n.below.as_ref().map(|below| {
+                let most = |group: &Vec<usize>| group.iter().map(|&s| below[s]).fold(0.0, f64::max);
+                groups.iter().map(most).collect()
+            }),
         };
         let repeated = self.repeats.is_some() || groups.iter().any(|group| group.len() > 1);
         Ok(Self {

@@ -124,7 +124,13 @@ pub(in crate::estimate) fn silence(
             noise[[sensor, band]] = *variance;
         }
     }
-    Ok(Some(Silence { law, values, noise }))
+    Ok(Some(Silence { law: reported(readings, law), values, noise }))
+}
+
+/// The law as predictions use it: only a floor tells how probably a receiver hears a band.
+fn reported(readings: &Readings, law: PooledLaw) -> PooledLaw {
+    let floor = readings.not_heard().is_some_and(|not_heard| not_heard.below.is_none());
+    PooledLaw { hearing: law.hearing.filter(|_| floor), ..law }
 }
 
 /// The bands of some readings as the laws see them, and the sensors of each that heard nothing.
@@ -140,11 +146,16 @@ fn samples(readings: &Readings) -> (Vec<BandSample>, Vec<Vec<usize>>, Link) {
             let unheard = |s: &usize| not_heard.is_some_and(|n| n.entries[[*s, band]]);
             let silent: Vec<usize> = (0..readings.sensors()).filter(unheard).collect();
             let silent = telling(readings.sites(), &sites, silent);
+            let below = not_heard.and_then(|n| n.below.as_ref());
+            let limits = |silent: &[usize]| {
+                below.map_or(Vec::new(), |b| silent.iter().map(|&s| b[s].ln()).collect())
+            };
             let sample = BandSample {
                 sites,
                 values: values.into_iter().collect(),
                 share,
                 stated,
+                limits: limits(&silent),
                 silent: silent.iter().map(|&s| readings.sites()[s]).collect(),
                 scatter,
             };
@@ -191,6 +202,7 @@ pub(in crate::estimate) fn fit(
     let laws = laws.ok_or_else(|| EstimateError::Numerical("no band was read anywhere".into()))?;
     let law = laws[0].1;
     let pseudo = samples.par_iter().map(|s| s.pseudo(&law)).collect::<Result<_, _>>()?;
+    let law = reported(readings, law);
     let survey =
         Survey { samples, pseudo, link, extent_m: extent_m(readings.sites()).max(LEAST_EXTENT_M) };
     let plain = laws.iter().map(|(weight, law)| (*weight, Account::plain(law, readings)));

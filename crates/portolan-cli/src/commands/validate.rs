@@ -1,9 +1,10 @@
 //! `portolan validate`: cross-validation of methods on a survey's own sensors.
 
+use std::collections::HashSet;
 use std::time::Instant;
 
 use portolan::estimate::{Capability, Fold, Residuals, Split, check_used, folds, repeated_rows};
-use portolan::{Context, Readings};
+use portolan::{Context, Readings, Site};
 use portolan_io::json::{coverage_json, residuals_json};
 use portolan_io::picture::residuals_figure;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use super::picture::{draw, kind_of};
 use super::{MethodCall, check_apart, load_obstacles, load_readings, load_transmitters};
 use crate::args::{SplitName, ValidateArgs};
 use crate::failure::Failure;
-use crate::output::{emit, emit_json, figure, say, table};
+use crate::output::{emit, emit_json, figure, say, table, warn};
 use crate::watch::{check_interrupt, watched};
 
 /// What a method did.
@@ -46,6 +47,13 @@ pub fn run(args: &ValidateArgs) -> Result<(), Failure> {
         SplitName::Blocks => Split::Blocks,
         SplitName::Floors | SplitName::Altitudes => Split::Heights,
     };
+    if split == Split::Random && is_track(readings.sites()) {
+        warn(&[
+            "the places follow a track: random folds tell the error between neighbours on it; \
+                --split blocks tells the error beside it"
+                .into(),
+        ]);
+    }
     let dealt = folds(readings.sites(), args.folds as usize, split, args.run.seed);
     if dealt.len() < 2 {
         return Err(Failure::input(format!(
@@ -83,6 +91,40 @@ pub fn run(args: &ValidateArgs) -> Result<(), Failure> {
         }
     }
     report(args, &readings, dealt.len(), &rows)
+}
+
+/// Places that are looked at, and the fewest that make a track.
+const LOOKED: usize = 1500;
+const FEWEST: usize = 60;
+/// Within ten steps of a place on a line lie at most twenty others, in a plane about seventy or more.
+const STEPS: f64 = 10.0;
+const ON_A_LINE: usize = 28;
+
+/// Whether places lie along lines, as those of a walk or a drive do.
+fn is_track(sites: &[Site]) -> bool {
+    let mut seen = HashSet::new();
+    let key = |site: &Site| [site.x_m, site.y_m].map(|v| (v + 0.0).to_bits());
+    let places: Vec<Site> = sites.iter().copied().filter(|s| seen.insert(key(s))).collect();
+    if places.len() < FEWEST {
+        return false;
+    }
+    let asked: Vec<Site> = places.iter().copied().step_by(places.len().div_ceil(100)).collect();
+    let places = &places[..places.len().min(LOOKED)];
+    let away = |from: &Site| {
+        let mut all: Vec<f64> = places.iter().map(|to| from.distance_m(*to)).collect();
+        all.retain(|d| *d > 0.0);
+        all.sort_by(f64::total_cmp);
+        all
+    };
+    let known = asked.iter().filter(|site| places.contains(site));
+    let all: Vec<Vec<f64>> = known.map(away).filter(|all| !all.is_empty()).collect();
+    let mut steps: Vec<f64> = all.iter().map(|all| all[0]).collect();
+    steps.sort_by(f64::total_cmp);
+    let Some(step) = steps.get(steps.len() / 2) else { return false };
+    let near = |all: &Vec<f64>| all.partition_point(|d| *d <= STEPS * step);
+    let mut counts: Vec<usize> = all.iter().map(near).collect();
+    counts.sort_unstable();
+    counts[counts.len() / 2] < ON_A_LINE
 }
 
 fn judge(
@@ -272,4 +314,36 @@ fn disagreement(row: &Row) -> Option<String> {
             if again < new { "too low" } else { "too high" }
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_is_a_track_and_a_lattice_or_a_scatter_is_none() {
+        let walk: Vec<Site> = (0..400)
+            .map(|i| {
+                let along = f64::from(i);
+                Site::new(along, 30.0 * (along / 60.0).sin() + 0.3 * f64::from(i * 7 % 5))
+            })
+            .collect();
+        assert!(is_track(&walk));
+        // However it is walked.
+        let lattice: Vec<Site> = (0..400)
+            .map(|i| {
+                let (row, col) = (i / 20, if i / 20 % 2 == 0 { i % 20 } else { 19 - i % 20 });
+                Site::new(f64::from(col), f64::from(row))
+            })
+            .collect();
+        assert!(!is_track(&lattice));
+        let scatter: Vec<Site> = (0..400u32)
+            .map(|i| {
+                let part = |step: f64| 1000.0 * (f64::from(i) * step).fract();
+                let off = |n: u32| 40.0 * (f64::from(i * i % 1009 * n) * 0.618_034).fract();
+                Site::new(part(0.754_877_67) + off(3), part(0.569_840_29) + off(7))
+            })
+            .collect();
+        assert!(!is_track(&scatter) && !is_track(&walk[..40]));
+    }
 }

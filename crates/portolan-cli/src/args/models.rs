@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use portolan_io::Clock;
+use portolan_io::export::GridRequest;
 use portolan_io::gis::MaskRule;
 
 use super::parse;
@@ -186,6 +187,45 @@ pub struct ChangesArgs {
     pub read: ReadArgs,
 }
 
+/// The grid on which a model is evaluated.
+#[derive(Args)]
+pub struct GridArgs {
+    /// Evaluate a model on this many rows x columns [default: the model's grid]
+    #[arg(long, value_parser = parse::grid)]
+    grid: Option<(usize, usize)>,
+    /// Metres per cell of that grid
+    #[arg(long)]
+    cell_m: Option<f64>,
+    /// x,y in metres of the centre of that grid's cell 0,0
+    #[arg(long, value_name = "X,Y", value_parser = parse::pair, allow_hyphen_values = true)]
+    origin: Option<(f64, f64)>,
+    /// Only this rectangle in metres
+    #[arg(long, value_name = "X0,Y0,X1,Y1", value_parser = parse::region, allow_hyphen_values = true)]
+    pub region: Option<portolan::Region>,
+    /// The height of the map in metres, where readings have heights [default: that of most of them]
+    #[arg(long, value_name = "METRES", allow_hyphen_values = true)]
+    z: Option<f64>,
+}
+
+impl GridArgs {
+    /// What a model is asked for.
+    pub fn request(&self) -> GridRequest {
+        let Self { grid, cell_m, origin, region, z } = *self;
+        GridRequest { grid, cell_m, origin, region, z_m: z }
+    }
+
+    /// The first option that a map, which has a grid of its own, cannot follow.
+    pub fn about_models(&self) -> Option<&'static str> {
+        let given = [
+            (self.grid.is_some(), "--grid"),
+            (self.cell_m.is_some(), "--cell-m"),
+            (self.origin.is_some(), "--origin"),
+            (self.z.is_some(), "--z"),
+        ];
+        given.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
+    }
+}
+
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
 pub struct CoverageArgs {
@@ -203,21 +243,8 @@ pub struct CoverageArgs {
     /// Heading of the picture
     #[arg(long, requires = "output")]
     pub title: Option<String>,
-    /// Evaluate a model on this many rows x columns [default: the model's grid]
-    #[arg(long, value_parser = parse::grid)]
-    pub grid: Option<(usize, usize)>,
-    /// Metres per cell of that grid
-    #[arg(long)]
-    pub cell_m: Option<f64>,
-    /// x,y in metres of the centre of that grid's cell 0,0
-    #[arg(long, value_name = "X,Y", value_parser = parse::pair, allow_hyphen_values = true)]
-    pub origin: Option<(f64, f64)>,
-    /// Only this rectangle in metres
-    #[arg(long, value_name = "X0,Y0,X1,Y1", value_parser = parse::region, allow_hyphen_values = true)]
-    pub region: Option<portolan::Region>,
-    /// The height of the map in metres, where readings have heights [default: that of most of them]
-    #[arg(long, value_name = "METRES", allow_hyphen_values = true)]
-    pub z: Option<f64>,
+    #[command(flatten)]
+    pub on: GridArgs,
     #[command(flatten)]
     pub moment: MomentArgs,
     /// Number of threads; the result does not depend on it [default: all]
@@ -292,21 +319,8 @@ pub struct DifferenceArgs {
     /// Leave out cells where the difference is not significant
     #[arg(long)]
     pub significant: bool,
-    /// Compare models on this many rows x columns [default: the first model's grid]
-    #[arg(long, value_parser = parse::grid)]
-    pub grid: Option<(usize, usize)>,
-    /// Metres per cell
-    #[arg(long)]
-    pub cell_m: Option<f64>,
-    /// x,y in metres of the centre of cell 0,0
-    #[arg(long, value_name = "X,Y", value_parser = parse::pair, allow_hyphen_values = true)]
-    pub origin: Option<(f64, f64)>,
-    /// Compare models over this rectangle in metres
-    #[arg(long, value_name = "X0,Y0,X1,Y1", value_parser = parse::region, allow_hyphen_values = true)]
-    pub region: Option<portolan::Region>,
-    /// The height of the map in metres, where readings have heights [default: that of most of them]
-    #[arg(long, value_name = "METRES", allow_hyphen_values = true)]
-    pub z: Option<f64>,
+    #[command(flatten)]
+    pub on: GridArgs,
     /// Heading of the picture
     #[arg(long)]
     pub title: Option<String>,

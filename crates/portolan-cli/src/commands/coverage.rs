@@ -3,7 +3,6 @@
 use portolan::RadioMap;
 use portolan::coverage::CERTAINTIES;
 use portolan_io::covered::Counted;
-use portolan_io::export::GridRequest;
 use portolan_io::picture::Typeface;
 use portolan_io::{FileKind, MomentFormat, ReadOptions, inspect, read_map_part, read_model};
 
@@ -61,32 +60,18 @@ pub fn run(args: &CoverageArgs) -> Result<(), Failure> {
 
 fn of_model(args: &CoverageArgs) -> Result<Counted, Failure> {
     let model = at_moment(read_model(&args.input)?, &args.moment, &MomentFormat::default())?;
-    let request = GridRequest {
-        grid: args.grid,
-        cell_m: args.cell_m,
-        origin: args.origin,
-        region: args.region,
-        z_m: args.z,
-    };
-    let grid = request.on(&model)?;
+    let grid = args.on.request().on(&model)?;
     let bands = named_bands(args.bands.as_deref(), model.labels(), model.bands(), "model")?;
     Ok(watched("asking", |progress| Counted::of_model(&model, grid, &bands, args.above, progress))?)
 }
 
 fn of_map(args: &CoverageArgs) -> Result<Counted, Failure> {
-    for (given, name) in [
-        (args.grid.is_some(), "--grid"),
-        (args.cell_m.is_some(), "--cell-m"),
-        (args.origin.is_some(), "--origin"),
-        (args.z.is_some(), "--z"),
-    ] {
-        if given {
-            let file = args.input.display();
-            return Err(Failure::input(format!("{name}: {file} is a map and has its own grid")));
-        }
+    if let Some(name) = args.on.about_models() {
+        let file = args.input.display();
+        return Err(Failure::input(format!("{name}: {file} is a map and has its own grid")));
     }
     let options = ReadOptions::default();
-    let map: RadioMap = match args.region {
+    let map: RadioMap = match args.on.region {
         None => load_map(&args.input, &options)?,
         Some(region) => {
             let loaded = read_map_part(&args.input, region, &options)?;

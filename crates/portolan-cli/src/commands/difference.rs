@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use portolan::{Grid, Model, RadioMap};
-use portolan_io::export::GridRequest;
 use portolan_io::gis::write_raster;
 use portolan_io::picture::{Layer, PictureKind, difference_figure};
 use portolan_io::{
@@ -149,17 +148,16 @@ fn load(path: &Path) -> Result<Side, Failure> {
 
 /// The grid of a map; of two models that of the first, or the one asked for.
 fn grid(args: &DifferenceArgs, before: &Side, after: &Side) -> Result<Grid, Failure> {
-    match (before, after) {
-        (Side::Map(map), _) | (_, Side::Map(map)) => Ok(map.grid()),
-        (Side::Model(model), _) => {
-            let request = GridRequest {
-                grid: args.grid,
-                cell_m: args.cell_m,
-                origin: args.origin,
-                region: args.region,
-                z_m: args.z,
-            };
-            Ok(request.on(model)?)
+    let (file, map) = match (before, after) {
+        (Side::Map(map), _) => (&args.before, map),
+        (_, Side::Map(map)) => (&args.after, map),
+        (Side::Model(model), _) => return Ok(args.on.request().on(model)?),
+    };
+    match args.on.about_models().or(args.on.region.map(|_| "--region")) {
+        None => Ok(map.grid()),
+        Some(name) => {
+            let file = file.display();
+            Err(Failure::input(format!("{name}: {file} is a map and has its own grid")))
         }
     }
 }

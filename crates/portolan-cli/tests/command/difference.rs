@@ -66,4 +66,8 @@ fn what_cannot_be_compared_is_refused() {
     desk.ok("predict before.npz -o coarse.npz --cell-m 4");
     desk.ok("predict after.npz -o fine.npz --cell-m 2");
     desk.refused("difference coarse.npz fine.npz", &["other grids"]);
+    for option in ["--cell-m 3", "--region 0,0,9,9"] {
+        let name = option.split(' ').next().unwrap();
+        desk.refused(&format!("difference before.npz fine.npz {option}"), &[name, "fine.npz"]);
+    }
 }

@@ -271,7 +271,7 @@ fn a_log_of_serving_cells_says_that_the_others_are_weaker() {
         let best = (0..4).max_by(|a, b| all[*a].total_cmp(&all[*b])).unwrap();
         log += &format!("{x},{y},LTE,1,{},{:.1}\n", 100 + best, all[best]);
     }
-    desk.write("log.csv", log);
+    desk.write("log.csv", &log);
     let said = desk.ok("fit log.csv -o gaps.npz --method kriging").stderr;
     assert!(said.contains("--not-heard below-serving"), "{said}");
     desk.ok("fit log.csv -o served.npz --not-heard below-serving");
@@ -293,6 +293,11 @@ fn a_log_of_serving_cells_says_that_the_others_are_weaker() {
     desk.ok("convert log.csv log.npz --not-heard below-serving");
     desk.ok("fit log.npz -o again.npz");
     assert!((share("again.npz") - served).abs() < 1e-6);
+    // A line whose level is a code says nothing of any cell.
+    let coded = log + "510,490,LTE,1,101,-340\n20,30,LTE,1,100,-340\n";
+    desk.write("coded.csv", coded);
+    desk.ok("fit coded.csv -o coded.npz --missing -340 --not-heard below-serving");
+    assert!((share("coded.npz") - served).abs() < 0.01);
     desk.write("wide.csv", "x_m,y_m,dbm_1MHz\n0,0,-50\n5,1,-60\n2,7,-55\n");
     desk.refused("fit wide.csv -o w.npz --not-heard below-serving", &["below-serving", "line"]);
 }

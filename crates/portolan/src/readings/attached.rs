@@ -141,16 +141,23 @@ impl Readings {
             row.iter().copied().filter(|x| !x.is_nan()).fold(0.0, f64::max)
         };
         let below: Vec<f64> = power.rows().into_iter().map(strongest).collect();
-        self.with_weaker(power.mapv(f64::is_nan), below)
+        // A row without a reading says nothing of any band.
+        let weaker = |(at, _): (usize, usize)| below[at] > 0.0;
+        let entries = Array2::from_shape_fn(power.dim(), |at| weaker(at) && power[at].is_nan());
+        self.with_weaker(entries, below)
     }
 
-    /// Marks entries that were weaker than a power, one for every sensor.
+    /// Marks entries that were weaker than a power, one for every sensor that has such entries.
     pub fn with_weaker(self, entries: Array2<bool>, below: Vec<f64>) -> Result<Self, InputError> {
         if below.len() != self.sensors() {
             let (found, expected) = (vec![below.len()], vec![self.sensors()]);
             return Err(InputError::Shape { what: "below", found, expected });
         }
-        if let Some(sensor) = below.iter().position(|b| !(b.is_finite() && *b > 0.0)) {
+        let marked = |sensor: usize| {
+            entries.nrows() > sensor && entries.row(sensor).iter().any(|entry| *entry)
+        };
+        let wrong = |(sensor, b): (usize, &f64)| marked(sensor) && !(b.is_finite() && *b > 0.0);
+        if let Some(sensor) = below.iter().enumerate().position(wrong) {
             let (value, expected) = (below[sensor], "a positive power");
             return Err(InputError::Entry { what: "limit", sensor, band: 0, value, expected });
         }
